@@ -32,6 +32,16 @@ node_config of_host(const network_config& c, unsigned host) {
   return n;
 }
 
+/// What a switch's stop takes until `peer` obeys, besides line and cable.
+static sim::time_ps stop_ps(const network_config& network, const fabric::plug_place& peer) {
+  const sim::time_ps choice = network.middle.hop_ps / 2;
+  if (peer.is_switch) return 2 * choice;
+  const adapter::config a = of_host(network, peer.number).adapter;
+  mac::port_config port = a.port;
+  port.rate_mbps = a.rate_mbps(peer.port - 1);
+  return choice + mac::obey_ps(port);
+}
+
 std::unique_ptr<fabric::network_switch> make_switch(const network_config& network, unsigned number, bool floods,
                                                     sim::clock_domain& clock, payload::frame_pool& frames,
                                                     sim::statistics& statistics) {
@@ -41,8 +51,9 @@ std::unique_ptr<fabric::network_switch> make_switch(const network_config& networ
   c.floods = floods;
   c.seed = network.middle.seed * 0x10001 + number;
   for (const fabric::network_link& w : shape.links())
-    for (const fabric::plug_place& e : w.ends)
-      if (e.is_switch && e.number == number) c.ports[e.port] = {w.rate_mbps, w.metres, {}};
+    for (unsigned i = 0; i < 2; ++i)
+      if (const fabric::plug_place& e = w.ends[i]; e.is_switch && e.number == number)
+        c.ports[e.port] = {w.rate_mbps, w.metres, {}, network.ps_per_metre, stop_ps(network, w.ends[1 - i])};
   for (const network_config::vlan_setting& v : network.vlans)
     if (v.of_switch == number) c.ports[v.port].vlan = v.vlan;
   return std::make_unique<fabric::network_switch>(shape.switches()[number], clock, c, frames, statistics);
@@ -121,7 +132,7 @@ std::vector<std::string> network::warnings() const {
   for (unsigned s = 0; s < switches_.size(); ++s)
     for (unsigned p = 0; p < switches_[s]->num_ports(); ++p) {
       const fabric::switch_config::port& port = switches_[s]->config_of(p);
-      const std::uint32_t needed = fabric::bytes_after_stop(port, b.frame_bytes, config_.ps_per_metre);
+      const std::uint32_t needed = fabric::bytes_after_stop(port, b.frame_bytes);
       if (switches_[s]->buffer().headroom(p) >= needed) continue;
       all.push_back(config_.shape.switches()[s] + " port " + std::to_string(p) + ": " +
                     std::to_string(switches_[s]->buffer().headroom(p)) + " bytes of headroom; " +

@@ -8,12 +8,9 @@
 
 namespace rnic::fabric {
 
-std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t frame_bytes, std::uint32_t ps_per_metre) {
-  constexpr std::uint64_t pause_bytes = 84, line_bytes = 20;  // with preamble and gap
-  constexpr std::uint64_t obey_ps = 160'000;                  // an adapter's receive and transmit path
-  const std::uint64_t ps = 2 * std::uint64_t{port.metres} * ps_per_metre + obey_ps;
-  return static_cast<std::uint32_t>(3 * (frame_bytes + line_bytes) + pause_bytes +
-                                    ps * port.rate_mbps / (8 * sim::ps_per_us));
+std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t frame_bytes) {
+  return mac::most_after_stop(port.rate_mbps, frame_bytes,
+                              2 * std::uint64_t{port.metres} * port.ps_per_metre + port.stop_ps);
 }
 
 shared_buffer::shared_buffer(const buffer_config& config, const std::vector<switch_config::port>& ports,
@@ -27,9 +24,9 @@ shared_buffer::shared_buffer(const buffer_config& config, const std::vector<swit
   const unsigned groups = one_group_ ? 1 : static_cast<unsigned>(__builtin_popcount(lossless_));
   std::uint64_t taken = 0;
   for (const switch_config::port& p : ports) {
-    headroom_.push_back(config.headroom_bytes != 0
-                            ? config.headroom_bytes
-                            : mac::pfc_headroom_bytes(p.rate_mbps, p.metres, config.frame_bytes));
+    const std::uint32_t computed = std::max(mac::pfc_headroom_bytes(p.rate_mbps, p.metres, config.frame_bytes),
+                                            bytes_after_stop(p, config.frame_bytes));
+    headroom_.push_back(config.headroom_bytes != 0 ? std::uint32_t{config.headroom_bytes} : computed);
     taken += groups * (std::uint64_t{headroom_.back()} + config.reserved_bytes);
   }
   if (taken >= config.bytes)

@@ -11,10 +11,8 @@
 
 namespace rnic::fabric {
 
-/// Bytes that can still come from a peer after it was told to stop: the frame that was too much, one that is on the own
-/// line in front of the pause, the pause, both ways of the cable, what the peer takes to obey, and the frame that it
-/// has begun.
-std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t frame_bytes, std::uint32_t ps_per_metre);
+/// Bytes that can still come from a port's peer after it was told to stop (mac::most_after_stop).
+std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t frame_bytes);
 
 /// Data sheet. Part of a switch: it has no time of its own.
 ///

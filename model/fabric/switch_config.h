@@ -31,7 +31,8 @@ struct buffer_config {
   sim::parameter<std::uint8_t> lossless_priorities{0x08, {0, 255, "priorities, one bit each", "design: priority 3"}};
   /// Bytes of an input's priority that count for nobody else.
   sim::parameter<std::uint32_t> reserved_bytes{4'200, {0, 1u << 24, "bytes", "design: a frame of 4 KiB"}};
-  /// Of an input's lossless priority, for what still comes after XOFF; 0: (301 + 2.16 * metres) * Gb/s + 2.72 * frame.
+  /// Of an input's lossless priority, for what still comes after XOFF; 0: (301 + 2.16 * metres) * Gb/s + 2.72 * frame,
+  /// or three frames and what the line brings meanwhile, where that is more: on slow lines, and of long frames.
   sim::parameter<std::uint32_t> headroom_bytes{0, {0, 1u << 24, "bytes", "adapter data plane E.5: what 0 computes"}};
   /// Longest frame for which it is computed.
   sim::parameter<std::uint32_t> frame_bytes{4'200, {64, 10'000, "bytes", "design: a packet of 4 KiB with its headers"}};
@@ -130,6 +131,10 @@ struct switch_config {
     std::uint32_t rate_mbps = 40'000;
     unsigned metres = 3;  ///< of its cable, for its headroom
     vlan_port vlan;
+    std::uint32_t ps_per_metre = 5'050;  ///< of its cable
+    /// What a stop takes besides line and cable: this side's choice of the next frame before its line is free (half a
+    /// hop), and the peer's ways in and out (an adapter's 80 and 60 ns, some cycles, and its FEC).
+    sim::time_ps stop_ps = 285'000;
   };
   std::vector<port> ports;
   std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< scheduling weighted, each from 1 on

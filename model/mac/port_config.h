@@ -108,12 +108,26 @@ struct receive_path {
 /// Longest frame for which headroom is computed: a packet of 4 KiB with its headers.
 inline constexpr std::uint32_t lossless_frame_bytes = 4'200;
 
-/// What can still come after XOFF: by rate and cable, and by what FEC keeps back at both ends.
+/// From the last bit of a pause to the line's last bit of what had begun before it was obeyed, but for that frame
+/// itself: the ways in and out, and some cycles between them.
+inline sim::time_ps obey_ps(const port_config& c) {
+  constexpr sim::time_ps cycles_ps = 15'000;  // of a slow core clock: check, choice, hand-over to the line
+  return receive_path(c).mac + transmit_ps(c) + cycles_ps;
+}
+
+/// The most that can still come after XOFF, from a peer that is like this port: it takes as long to find a frame too
+/// much and to send a pause as the peer takes to obey.
+inline std::uint32_t most_after_stop(const port_config& c) {
+  constexpr std::uint64_t ps_per_metre = 5'050;  // calibration 5
+  return most_after_stop(c.rate_mbps, lossless_frame_bytes, 2 * (c.metres * ps_per_metre + obey_ps(c)));
+}
+
+/// What is kept for it: by rate and cable, and by what FEC keeps back at both ends, where that is not less.
 inline std::uint32_t headroom_bytes(const port_config& c) {
   const receive_path path(c);
   const std::uint64_t fec_ps = 2 * (path.corrected - path.pma);
-  return pfc_headroom_bytes(c.rate_mbps, c.metres, lossless_frame_bytes) +
-         static_cast<std::uint32_t>(fec_ps * c.rate_mbps / (8 * sim::ps_per_us));
+  return std::max(most_after_stop(c), pfc_headroom_bytes(c.rate_mbps, c.metres, lossless_frame_bytes) +
+                                          static_cast<std::uint32_t>(fec_ps * c.rate_mbps / (8 * sim::ps_per_us)));
 }
 
 /// Thresholds of a port's ingress buffers.

@@ -119,6 +119,29 @@ TEST(shared_buffer, headroom_is_computed_from_rate_and_cable) {
   EXPECT_EQ(b.headroom(1), 63'124u);
 }
 
+/// Slow lines and long frames, for which the formula is less than what can come: three frames of 4220 bytes, a pause of
+/// 84, and 315.3 ns of the line; three of 10020.
+TEST(shared_buffer, headroom_is_never_less_than_what_can_come) {
+  buffer_config c = small();
+  c.bytes = 12u << 20;
+  c.headroom_bytes = 0;
+  std::vector<switch_config::port> ports(2);
+  ports[0].rate_mbps = 1'000;
+  ports[1].rate_mbps = 10'000;
+  const shared_buffer slow(c, ports, "switch.buffer");
+  EXPECT_EQ(slow.headroom(0), 3 * 4'220 + 84 + 40u);
+  EXPECT_EQ(bytes_after_stop(ports[0], c.frame_bytes), slow.headroom(0));
+  c.frame_bytes = 10'000;
+  const shared_buffer jumbo(c, ports, "switch.buffer");
+  EXPECT_EQ(jumbo.headroom(1), 3 * 10'020 + 84 + 395u);
+  // A peer whose FEC takes 200 ns more: 2500 bytes of a line of 100 Gb/s.
+  switch_config::port fast;
+  fast.rate_mbps = 100'000;
+  const std::uint32_t before = bytes_after_stop(fast, 4'200);
+  fast.stop_ps += 200'000;
+  EXPECT_EQ(bytes_after_stop(fast, 4'200), before + 2'500);
+}
+
 /// Each of `priorities_used` has frames of its size for ever; how many bytes each has of `picks`.
 std::map<unsigned, std::uint64_t> served(switch_scheduling how, const std::array<std::uint8_t, priorities>& weights,
                                          const std::map<unsigned, std::uint32_t>& sizes, std::uint8_t ready,

@@ -315,5 +315,16 @@ TEST(mac_flow_control, headroom_formula) {
   EXPECT_EQ(pfc_headroom_bytes(40'000, 100, 4'200), 32'104u);
 }
 
+/// Three frames with preamble and gap, a pause, and what the line brings while it is on its way: 5 bytes a nanosecond.
+TEST(mac_flow_control, the_most_that_can_still_come) {
+  EXPECT_EQ(most_after_stop(40'000, 4'200, 300'000), 3 * 4'220 + 84 + 1'500u);
+  EXPECT_EQ(most_after_stop(1'000, 1'500, 1), 3 * 1'520 + 84 + 1u);
+  port::config c;
+  // Ways in and out of both ends, 80 + 60 ns and 15 of cycles; 3 m of cable there and back.
+  EXPECT_EQ(most_after_stop(c), 3 * 4'220 + 84 + (2 * 155'000 + 30'300) * 5 / 1'000 + 1u);
+  c.rate_mbps = 1'000;
+  EXPECT_EQ(headroom_bytes(c), most_after_stop(c)) << "the formula is for faster lines";
+}
+
 }  // namespace
 }  // namespace rnic::mac::test
