@@ -22,7 +22,8 @@ struct operational {
   origin ets_from = origin::local;
   std::uint8_t pfc = 0;  ///< bit n: priority n
   origin pfc_from = origin::local;
-  /// Informational: the peer's entries where we are willing to take its shares, and our own that it says nothing of.
+  /// From which RoCE has its priority (service::roce_priority): the peer's entries where we are willing to take its
+  /// shares, and our own that it says nothing of.
   std::vector<wire::application_priority> applications;
 
   bool operator==(const operational& o) const {

@@ -26,17 +26,32 @@ std::uint16_t lldp_agent::ttl_s() const {
 void lldp_agent::start(wire::lldp_unit unit, std::uint64_t now_ps) {
   unit_ = std::move(unit);
   running_ = true;
+  begin(now_ps);
+  tick(now_ps);
+}
+
+/// Figure 9-3, TX_TIMER_INITIALIZE: txTTR is 0.
+void lldp_agent::begin(std::uint64_t now_ps) {
   wanted_ = false;
   fast_left_ = 0;
   credit_ = timers_.credit_max;
   send_ps_ = std::max(now_ps, not_before_ps_);
   credit_ps_ = send_ps_;
-  tick(now_ps);
+}
+
+bool lldp_agent::set_link(bool up, std::uint64_t now_ps) {
+  if (up == link_) return false;
+  link_ = up;
+  if (!running_) return false;
+  const bool knew = up && !neighbours_.empty();
+  if (up) neighbours_.clear();
+  begin(now_ps);
+  return tick(now_ps) || knew;
 }
 
 void lldp_agent::stop(std::uint64_t now_ps) {
   if (!running_) return;
-  if (now_ps >= not_before_ps_) send(0);
+  if (link_ && now_ps >= not_before_ps_) send(0);
   running_ = false;
   send_ps_ = never;
   neighbours_.clear();
@@ -45,7 +60,7 @@ void lldp_agent::stop(std::uint64_t now_ps) {
 
 void lldp_agent::change(wire::lldp_unit unit, std::uint64_t now_ps) {
   unit_ = std::move(unit);
-  if (running_ && now_ps >= not_before_ps_) signal(now_ps);
+  if (running_ && link_ && now_ps >= not_before_ps_) signal(now_ps);
   tick(now_ps);
 }
 
@@ -65,7 +80,7 @@ void lldp_agent::earn_credit(std::uint64_t now_ps) {
 
 /// Figure 9-3: a unit at the end of the interval, which is short while a neighbour is new, and one for each change.
 void lldp_agent::transmit_if_due(std::uint64_t now_ps) {
-  if (!running_ || now_ps < not_before_ps_) return;
+  if (!running_ || !link_ || now_ps < not_before_ps_) return;
   earn_credit(now_ps);
   if (now_ps >= send_ps_) {
     if (fast_left_ != 0) --fast_left_;
@@ -158,8 +173,8 @@ bool lldp_agent::tick(std::uint64_t now_ps) {
 
 std::uint64_t lldp_agent::next_ps() const {
   if (!running_) return never;
-  std::uint64_t next = std::max(send_ps_, not_before_ps_);
-  if (wanted_) next = std::min(next, std::max(credit_ps_ + ps_per_s, not_before_ps_));
+  std::uint64_t next = link_ ? std::max(send_ps_, not_before_ps_) : never;
+  if (link_ && wanted_) next = std::min(next, std::max(credit_ps_ + ps_per_s, not_before_ps_));
   for (const lldp_neighbour& n : neighbours_) next = std::min(next, n.expires_ps);
   return next;
 }

@@ -46,6 +46,10 @@ class lldp_agent {
   void start(wire::lldp_unit unit, std::uint64_t now_ps);
   /// Tells the neighbours that it goes (time to live 0) and forgets them.
   void stop(std::uint64_t now_ps);
+  /// The port's link came or went (portEnabled). Without one nothing is sent, and neighbours go when their time to live
+  /// is over; one that is back begins anew: nobody is known, and the own unit goes out at once (figures 9-3 and 9-4).
+  /// True as for receive().
+  bool set_link(bool up, std::uint64_t now_ps);
   /// Says something else from now on, and says so at once.
   void change(wire::lldp_unit unit, std::uint64_t now_ps);
   /// A received frame from the DMAC on. True when the neighbours, or what one of them says, are others now.
@@ -60,6 +64,7 @@ class lldp_agent {
   std::uint16_t ttl_s() const;
 
  private:
+  void begin(std::uint64_t now_ps);
   void signal(std::uint64_t now_ps);
   void transmit_if_due(std::uint64_t now_ps);
   void send(std::uint16_t ttl_s);
@@ -71,7 +76,7 @@ class lldp_agent {
   lldp_timers timers_;
   frame_output_if& out_;
   wire::lldp_unit unit_;
-  bool running_ = false;
+  bool running_ = false, link_ = true;
   bool wanted_ = false;                     // something is to be sent, as soon as there is credit
   std::uint64_t send_ps_ = never;           // txTTR: of the next unit without a reason
   unsigned fast_left_ = 0;                  // txFast

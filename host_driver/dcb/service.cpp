@@ -32,6 +32,7 @@ int service::start() {
   if (const int error = frames_.open()) return error;
   apply(agree(local_, own_, nullptr));
   if (command_errors_ != 0) return -EIO;
+  agent_.set_link((dev_.links() >> (port_ - 1) & 1) != 0, bus_.now_ps());
   agent_.start(unit(), bus_.now_ps());
   return 0;
 }
@@ -88,7 +89,8 @@ void service::apply(const operational& to) {
 
 void service::run() {
   while (!stopping_) {
-    bool changed = take_received();
+    bool changed = follow_link();
+    changed |= take_received();
     changed |= agent_.tick(bus_.now_ps());
     if (changed) settle();
     frames_.post_waiting();
@@ -109,6 +111,33 @@ void service::stop() {
   if (stopping_) return;
   stopping_ = true;
   frames_.end_wait();
+}
+
+void service::set_link(bool up) {
+  link_changes_.push_back(up);
+  frames_.end_wait();
+}
+
+/// True when neighbours went with the link.
+bool service::follow_link() {
+  bool changed = false;
+  for (; !link_changes_.empty(); link_changes_.pop_front())
+    changed |= agent_.set_link(link_changes_.front(), bus_.now_ps());
+  return changed;
+}
+
+/// The entry with the lowest number of several, as net/dcb's dcb_ieee_getapp_mask users take it (bnxt_re).
+std::optional<std::uint8_t> service::roce_priority(roce_types version) const {
+  using kind = wire::application_priority::kind;
+  const bool routed = version == roce_types::v2;
+  std::optional<std::uint8_t> found;
+  for (const wire::application_priority& a : now_.applications) {
+    const bool is_meant =
+        routed ? (a.selector == kind::udp_port || a.selector == kind::any_port) && a.protocol == wire::roce_v2_udp_port
+               : a.selector == kind::ethertype && a.protocol == static_cast<std::uint16_t>(wire::ether_type::roce_v1);
+    if (is_meant && (!found || a.priority < *found)) found = a.priority;
+  }
+  return found;
 }
 
 service::state service::current() const {

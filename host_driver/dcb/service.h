@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,6 +42,11 @@ class service : private frame_output_if {
   void run();
   /// Says good-bye to the neighbours, has the local configuration in force again, and ends run(). From any process.
   void stop();
+  /// The port's link came or went. From any process.
+  void set_link(bool up);
+  /// The priority that RoCE of this version has by what is in force: of its EtherType or its UDP port; none: nobody has
+  /// said.
+  std::optional<std::uint8_t> roce_priority(roce_types version) const;
   /// run() has ended.
   bool stopped() const { return ended_; }
 
@@ -51,6 +57,7 @@ class service : private frame_output_if {
 
  private:
   void transmit(const std::uint8_t* frame, std::size_t length) override;
+  bool follow_link();
   bool take_received();
   void settle();
   void apply(const operational& to);
@@ -65,6 +72,7 @@ class service : private frame_output_if {
   operational now_;
   bool applied_ = false, stopping_ = false, ended_ = false;
   std::uint64_t changes_ = 0, command_errors_ = 0;
+  std::deque<bool> link_changes_;
   std::function<void()> tell_;
   control_frames frames_;
 };

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "host_driver/dcb/service.h"
+#include "host_driver/hosts/node.h"
 #include "model/sim/check.h"
 
 namespace rnic::hosts {
@@ -131,6 +133,13 @@ xrc_domain* domain_of(endpoint& e) {
   return e.xrcd;
 }
 
+unsigned priority_of(const endpoint& e, const connection_options& options) {
+  const bool is_said = options.priority != 0 || options.priority_is_given;
+  if (is_said || options.vlan == no_vlan || e.of == nullptr || e.device->is_virtual()) return options.priority;
+  const dcb::service* agent = e.of->dcb(e.port);
+  return agent == nullptr ? 0u : agent->roce_priority(options.roce).value_or(0);
+}
+
 ibv_ah_attr path_of(const endpoint& e, const connection_options& options, const endpoint& peer) {
   ibv_ah_attr path{};
   path.is_global = 1;
@@ -139,7 +148,7 @@ ibv_ah_attr path_of(const endpoint& e, const connection_options& options, const 
   path.grh.hop_limit = 64;
   path.grh.traffic_class = options.traffic_class;
   path.static_rate = static_cast<std::uint8_t>(options.static_rate);
-  path.sl = static_cast<std::uint8_t>(options.priority);
+  path.sl = static_cast<std::uint8_t>(priority_of(e, options));
   path.port_num = static_cast<std::uint8_t>(e.port);
   return path;
 }

@@ -31,6 +31,8 @@ struct message_segments {
   int count;  ///< of one that was made of a message
 };
 
+class node;
+
 /// What both ends of a connection agree on.
 struct connection_options {
   ibv_qp_type type = IBV_QPT_RC;  ///< or UC, UD, XRC_SEND, XRC_RECV
@@ -38,6 +40,7 @@ struct connection_options {
   unsigned ip = 4;  ///< 4 or 6
   std::uint16_t vlan = host_driver::no_vlan;
   unsigned priority = 0;
+  bool priority_is_given = false;  ///< 0 is meant; else it is the host's for RoCE (DCBX), of frames with a tag
   unsigned mtu = 2048;
   unsigned send_depth = 128;
   unsigned receive_depth = 128;
@@ -67,6 +70,7 @@ struct endpoint {
   int gid_index = -1;
   host_driver::gid_bytes gid{};
   host_driver::mac_address mac{};
+  node* of = nullptr;         ///< the host; nullptr: one without agents
   endpoint* other = nullptr;  ///< of the same host, at its other port, where both have a cable
 };
 
@@ -80,6 +84,10 @@ inline endpoint& in_turn(endpoint& e, std::size_t nth) { return e.other != nullp
 
 /// The endpoint's XRC domain, opened at its first use.
 host_driver::xrc_domain* domain_of(endpoint& e);
+
+/// The priority of a connection's frames: as given, or what the host's agent of data centre bridging has found for RoCE
+/// when it is asked (dcb::service::roce_priority), else 0. Frames without a tag have none.
+unsigned priority_of(const endpoint& e, const connection_options& options);
 
 /// The way from one endpoint to another.
 ibv_ah_attr path_of(const endpoint& e, const connection_options& options, const endpoint& peer);

@@ -24,7 +24,8 @@ void announce_dcb(sim::parameter_set& to, host_driver::dcb::settings& c) {
   }
   to.add("driver.dcb.pfc.willing", c.pfc_willing,
          "IEEE 802.1Q D.2.11: takes the peer's PFC in place of driver.pfc_mask");
-  const sim::range priority{0, settings::no_entry, "priority", "IEEE 802.1Q D.2.12: said to the peer; 8: nothing is"};
+  const sim::range priority{0, settings::no_entry, "priority",
+                            "IEEE 802.1Q D.2.12: said to the peer, and of RoCE that names none; 8: nothing"};
   to.add("driver.dcb.app.roce_v1", c.roce_v1_priority, priority);
   to.add("driver.dcb.app.roce_v2", c.roce_v2_priority, priority);
   host_driver::dcb::lldp_timers& t = c.lldp;

@@ -132,7 +132,7 @@ std::vector<std::string> warnings(const node_config& c) {
   for (unsigned i = 0; i < c.adapter.ports; ++i) {
     mac::port_config p = c.adapter.port;
     p.rate_mbps = c.adapter.rate_mbps(i);
-    const std::uint32_t needed = mac::headroom_bytes(p), xoff = mac::ingress_thresholds(p).xoff;
+    const std::uint32_t needed = mac::most_after_stop(p), xoff = mac::ingress_thresholds(p).xoff;
     if ((c.cabled >> i & 1) != 0 && p.ingress_bytes - std::min<std::uint32_t>(xoff, p.ingress_bytes) < needed)
       all.push_back("port " + std::to_string(i + 1) + ": " + std::to_string(p.ingress_bytes - xoff) +
                     " bytes of headroom (adapter.port.ingress_bytes " + std::to_string(p.ingress_bytes) + ", XOFF at " +
@@ -378,7 +378,17 @@ int node::start_dcb() {
     sc_core::sc_spawn([agent = dcb_.back().get()] { agent->run(); },
                       (std::string(basename()) + "_dcb" + std::to_string(port)).c_str());
   }
+  sc_core::sc_spawn([this] { tell_dcb_of_links(); }, (std::string(basename()) + "_dcb_links").c_str());
   return 0;
+}
+
+void node::tell_dcb_of_links() {
+  for (unsigned known = device_.links(); device_.wait_links(known);) {
+    const unsigned now = device_.links();
+    for (const auto& agent : dcb_)
+      if (((now ^ known) >> (agent->port() - 1) & 1) != 0) agent->set_link((now >> (agent->port() - 1) & 1) != 0);
+    known = now;
+  }
 }
 
 host_driver::dcb::service* node::dcb(unsigned port) {

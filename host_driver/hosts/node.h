@@ -140,6 +140,7 @@ class node : public sc_core::sc_module {
   int start_functions();
   int start_bond();
   int start_dcb();
+  void tell_dcb_of_links();
 
   sim::clock_domain uncore_;
   host::host_memory memory_;

@@ -9,6 +9,7 @@ std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports) {
   if (own.empty()) own = {1};  // it has another one, without a cable
   std::vector<endpoint> ends(bonded ? 1 : own.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
+    ends[i].of = &n;
     ends[i].device = &n.device();
     ends[i].bus = &n.bus();
     ends[i].port = bonded ? 1 : own[i];

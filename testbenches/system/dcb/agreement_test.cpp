@@ -103,6 +103,25 @@ TEST(DcbAgreement, SilenceBringsTheOwnConfigurationBack) {
   });
 }
 
+/// The cable is out for a second: who knew each other find each other at once, and not when the interval is over.
+TEST(DcbAgreement, WhoComesBackIsToldAtOnce) {
+  hosts::two_nodes system(bridged(default_system(), {shared(70, false), 1u << 3}, {shared(50, true), 0}));
+  run(system, [&] {
+    expect_acquainted(system);
+    const std::uint64_t before = system.node_a().dcb()->current().lldp.frames_out;
+    system.cable().set_live(false, system.now_ps());
+    system.a().bus->spend_ps(second);
+    EXPECT_EQ(system.node_a().dcb()->current().lldp.frames_out, before);
+    system.cable().set_live(true, system.now_ps());
+    system.a().bus->spend_ps(ms);
+    EXPECT_GT(system.node_a().dcb()->current().lldp.frames_out, before);
+    ASSERT_TRUE(system.node_b().dcb()->current().peer);
+    expect_shares(system.node_b(), 70);
+    expect_pfc(system.node_b(), 1u << 3);
+    EXPECT_EQ(system.node_b().dcb()->current().lldp.ageouts, 0u);
+  });
+}
+
 /// Without the switch nothing of it is there.
 TEST(DcbAgreement, IsOffUnlessItIsAskedFor) {
   hosts::two_nodes system(default_system());

@@ -158,5 +158,63 @@ TEST(DcbTraffic, OwnSharesHoldWithoutAPeer) {
   });
 }
 
+/// Frames by priority that both hosts have sent of messages of a connection that names none, unless it is `given`.
+std::array<std::array<std::uint64_t, 9>, 2> sent_by_priority(hosts::two_nodes& system, bool given,
+                                                             host_driver::roce_types roce) {
+  hosts::connection_options o = on(0);
+  o.priority_is_given = given;
+  o.roce = roce;
+  const link l = make_link(system, o);
+  const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
+  const auto before_a = statistics_of(l.a).tx_frames, before_b = statistics_of(l.b).tx_frames;
+  for (unsigned i = 0; i < 4; ++i) post_write(l.a, from, to, 1024, i, 0);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(l.a.wait_send(1000 * ms).status, IBV_WC_SUCCESS);
+  std::array<std::array<std::uint64_t, 9>, 2> all{statistics_of(l.a).tx_frames, statistics_of(l.b).tx_frames};
+  for (unsigned p = 0; p < 9; ++p) {
+    all[0][p] -= before_a[p];
+    all[1][p] -= before_b[p];
+  }
+  return all;
+}
+
+/// a says that RoCE v2 is of priority 5 and RoCE v1 of 2; b is willing and has no entry of its own.
+hosts::two_nodes_config with_applications() {
+  dcb::settings says = shared(70, false);
+  says.roce_v2_priority = 5;
+  says.roce_v1_priority = 2;
+  return bridged(default_system(), {says, 0}, {shared(50, true), 0});
+}
+
+TEST(DcbTraffic, RoceHasThePriorityThatWasAgreedForIt) {
+  hosts::two_nodes system(with_applications());
+  run(system, [&] {
+    expect_acquainted(system);
+    const auto sent = sent_by_priority(system, false, host_driver::roce_types::v2);
+    EXPECT_EQ(sent[0][5], 4u);
+    EXPECT_GT(sent[1][5], 0u) << "b's answers, by what a has told it";
+    EXPECT_EQ(sent[0][0] + sent[1][0], 0u);
+  });
+}
+
+TEST(DcbTraffic, EachVersionHasItsOwn) {
+  hosts::two_nodes system(with_applications());
+  run(system, [&] {
+    expect_acquainted(system);
+    const auto sent = sent_by_priority(system, false, host_driver::roce_types::v1);
+    EXPECT_EQ(sent[0][2], 4u);
+    EXPECT_GT(sent[1][2], 0u);
+  });
+}
+
+TEST(DcbTraffic, APriorityThatIsGivenStays) {
+  hosts::two_nodes system(with_applications());
+  run(system, [&] {
+    expect_acquainted(system);
+    const auto sent = sent_by_priority(system, true, host_driver::roce_types::v2);
+    EXPECT_EQ(sent[0][0], 4u);
+    EXPECT_EQ(sent[0][5] + sent[1][5], 0u);
+  });
+}
+
 }  // namespace
 }  // namespace rnic::system_test

@@ -212,5 +212,48 @@ TEST(LldpAgent, TimeToLiveHasSixteenBits) {
   EXPECT_EQ(bench(t).agent.ttl_s(), 65'535);
 }
 
+/// Figure 9-3: without a link nothing is sent, and one that is back is spoken to at once, not when the interval is
+/// over.
+TEST(LldpAgent, SpeaksAtOnceWhenTheLinkIsBack) {
+  bench b;
+  b.start();
+  b.until(20 * s);
+  EXPECT_FALSE(b.agent.set_link(false, b.now));
+  b.until(45 * s);
+  b.agent.change(unit_of(1), b.now);
+  EXPECT_EQ(b.seconds(), (times{0}));
+  EXPECT_FALSE(b.agent.set_link(true, b.now)) << "nobody was known";
+  b.until(80 * s);
+  EXPECT_EQ(b.seconds(), (times{0, 45, 75}));
+  EXPECT_FALSE(b.agent.set_link(true, b.now)) << "nothing new";
+  EXPECT_EQ(b.sent.size(), 3u);
+}
+
+/// A neighbour stays for its time without a link, and is to speak again when there is one (figure 9-4).
+TEST(LldpAgent, KnowsNobodyBehindANewLink) {
+  bench b;
+  b.start();
+  b.hear(2, 100);
+  b.hear(3, 10);
+  b.until(5 * s);
+  b.agent.set_link(false, b.now);
+  EXPECT_TRUE(b.until(20 * s)) << "one has aged";
+  ASSERT_EQ(b.agent.neighbours().size(), 1u);
+  EXPECT_TRUE(b.agent.set_link(true, b.now));
+  EXPECT_TRUE(b.agent.neighbours().empty());
+  EXPECT_TRUE(b.hear(2, 100));
+}
+
+/// A farewell over a link that is down would be for nobody.
+TEST(LldpAgent, EndsInSilenceWithoutALink) {
+  bench b;
+  b.start();
+  b.agent.set_link(false, b.now);
+  const std::size_t before = b.sent.size();
+  b.agent.stop(b.now);
+  EXPECT_EQ(b.sent.size(), before);
+  EXPECT_EQ(b.agent.next_ps(), lldp_agent::never);
+}
+
 }  // namespace
 }  // namespace rnic::host_driver::dcb
