@@ -7,6 +7,10 @@
 
 namespace rnic::bench {
 
+namespace {
+constexpr sim::time_ps quiet_time = 1'000 * sim::ps_per_us;  // behind which nothing is expected any more
+}  // namespace
+
 flow::flow(hosts::network& system, const flow_config& config)
     : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)}, random_(config.seed) {
   config_.connection.send_depth = config.depth + 1;
@@ -122,6 +126,7 @@ void flow::send(sim::time_ps begin, sim::time_ps deadline) {
   if (!receives()) return;
   system_.wait_until(std::min(deadline, system_.now_ps() + system_.lookahead()));
   over_ = true;
+  over_at_ = system_.now_ps();
   at_[1]->device->end_wait(receive_cq_);
 }
 
@@ -131,14 +136,27 @@ void flow::stop() {
   if (send_cq_ != nullptr) at_[0]->device->end_wait(send_cq_);
 }
 
+/// The sender is done, and nothing more is to come: `since` is when something came last.
+bool flow::has_all(sim::time_ps since) const {
+  if (!over_) return false;
+  if (!unreliable() || stopped_ || result_.arrived == result_.completed) return true;
+  return system_.now_ps() >= std::max(since, over_at_) + quiet_time;
+}
+
 void flow::receive(sim::time_ps deadline) {
   std::array<ibv_wc, poll_batch> wc{};
-  while (!over_ && system_.now_ps() < deadline) {
-    const int n = at_[1]->device->wait_cq(receive_cq_, poll_batch, wc.data(), deadline - system_.now_ps());
+  const std::uint32_t header = config_.connection.type == IBV_QPT_UD ? datagram_header : 0;
+  while (!has_all(result_.last_arrival) && system_.now_ps() < deadline) {
+    const sim::time_ps rest = deadline - system_.now_ps();
+    const int n =
+        at_[1]->device->wait_cq(receive_cq_, poll_batch, wc.data(), over_ ? std::min(rest, quiet_time) : rest);
     hosts::require(n, "poll_cq");
     for (int i = 0; i < n; ++i) {
       const ibv_wc& c = wc[static_cast<std::size_t>(i)];
       if (c.status != IBV_WC_SUCCESS) return;  // its queue pair has ended, as the sender's has or will
+      ++result_.arrived;
+      result_.arrived_bytes += c.byte_len - header;
+      result_.last_arrival = system_.now_ps();
       post_receive(static_cast<std::uint32_t>(c.wr_id));
     }
   }

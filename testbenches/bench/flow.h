@@ -37,13 +37,17 @@ struct flow_config {
 /// What a flow has done by the end of the run.
 struct flow_result {
   std::uint64_t posted = 0, completed = 0;
-  std::uint64_t bytes = 0;          ///< of the completed ones
+  std::uint64_t bytes = 0;                       ///< of the completed ones
+  std::uint64_t arrived = 0, arrived_bytes = 0;  ///< of verbs that take receives
+  sim::time_ps last_arrival = 0;
   sim::time_ps begin = 0, end = 0;  ///< first post, last completion
   std::vector<sim::time_ps> times;  ///< of each completed message, from its post to its completion
   std::string failure;              ///< how it ended before its time: "retry_exceeded"; empty: it did not
 };
 
-/// Both ends of a flow. READs and atomics are posted by the host `from` as well. What UC and UD lose is not missed.
+/// Both ends of a flow. READs and atomics are posted by the host `from` as well. What UC and UD lose is not missed, but
+/// counted where receives tell what has arrived; what is still under way at the end is waited for until nothing has
+/// come for a millisecond.
 class flow {
  public:
   flow(hosts::network& system, const flow_config& config);
@@ -62,6 +66,8 @@ class flow {
   const flow_config& config() const { return config_; }
   const flow_result& result() const { return result_; }
   bool receives() const { return config_.what->receives; }
+  /// Completions say that messages were sent, not that they have arrived.
+  bool unreliable() const { return config_.connection.type == IBV_QPT_UC || config_.connection.type == IBV_QPT_UD; }
 
  private:
   struct lane {
@@ -73,6 +79,7 @@ class flow {
   void post(std::uint32_t index);
   void post_receive(std::uint32_t index);
   bool take_completions(sim::time_ps timeout);
+  bool has_all(sim::time_ps since) const;
   sim::time_ps due() const;
   /// Of the host `end`, that of a queue pair.
   hosts::endpoint& at(unsigned end, std::size_t index);
@@ -96,6 +103,7 @@ class flow {
   flow_result result_;
   std::uint32_t turn_ = 0;
   bool over_ = false, stopped_ = false;
+  sim::time_ps over_at_ = 0;
   sc_core::sc_event stop_{sc_core::sc_gen_unique_name("flow_stop")};
 };
 

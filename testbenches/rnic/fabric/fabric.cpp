@@ -93,7 +93,8 @@ class fabric_run {
       ++looks_;
       for (std::size_t i = 0; i < flows_->size(); ++i) {
         const bench::flow_config& c = (*flows_)[i].config();
-        const std::string by = network_->blocked_by(c.from, c.to, c.connection.priority);
+        const unsigned priority = hosts::priority_of(network_->end(c.from), c.connection);
+        const std::string by = network_->blocked_by(c.from, c.to, priority);
         if (!by.empty()) ++blocked_[{i, by}];
       }
       std::uint64_t done = 0;
@@ -133,7 +134,8 @@ class fabric_run {
     double sum = 0, squares = 0;
     for (std::size_t i = 0; i < flows_->size(); ++i) {
       const double gbps = all[i]["goodput_gbps"].get<double>();
-      const bool unfinished = (*flows_)[i].config().messages != 0 && !all[i].contains("completion_us");
+      const std::uint64_t to_do = (*flows_)[i].config().messages;
+      const bool unfinished = to_do != 0 && (*flows_)[i].result().completed != to_do;
       if (all[i].contains("failure") || unfinished) ok_ = false;
       sum += gbps;
       squares += gbps * gbps;

@@ -14,7 +14,8 @@ namespace {
 
 using section = sim::toml_section;
 
-constexpr std::uint64_t most_hosts = 64, most_switches = 64, most_metres = 100'000, longest_us = 1'000'000'000;
+constexpr std::uint64_t most_hosts = 64, most_switches = 64, most_ports = 64, most_metres = 100'000,
+                        longest_us = 1'000'000'000;
 
 /// The table at `key`, or nullptr.
 const toml::table* table_at(const section& s, const char* key) {
@@ -46,8 +47,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Hosts and switches named in the cables' ends: "h1", "h1.2" for port 2; what begins with s, leaf or spine is a
-/// switch.
+/// Hosts and switches named in the cables' ends: "h1", "h1.2" for port 2; what begins with s is a switch.
 void read_cables(const section& file, const std::string& name, fabric::topology& shape) {
   const toml::node* cables = file.find("cable");
   const toml::array* list = cables == nullptr ? nullptr : cables->as_array();
@@ -109,6 +109,8 @@ void read_topology(const section& file, const std::string& name, fabric_file& f)
     s.allow({"kind"});
     return read_cables(file, name, f.shape);
   }
+  if (const toml::node* cables = file.find("cable"))
+    file.fail(*cables, "cable: only with kind = \"custom\", and it is " + f.kind);
   read_cable(s, "metres", "rate_mbps", edge);
   fabric::cable_kind trunk = edge;
   if (f.kind == "star" || f.kind == "incast") {
@@ -159,14 +161,15 @@ void read_vlan_port(const section& file, const std::string& name, const toml::no
   v.of_switch = index_of(f.shape.switches(), of);
   if (v.of_switch == f.shape.switches().size())
     s.fail(node, "at: there is no switch " + of + ", expected one of " + listed(f.shape.switches()));
-  bool found = false;
+  std::vector<unsigned> ports;  // several cables may lead there
   for (unsigned p = 0; p < f.shape.ports_of(v.of_switch); ++p) {
     const fabric::plug_place behind = f.shape.beyond(v.of_switch, p);
-    if ((behind.is_switch ? f.shape.switches() : f.shape.hosts())[behind.number] != to) continue;
-    v.port = p;
-    found = true;
+    if ((behind.is_switch ? f.shape.switches() : f.shape.hosts())[behind.number] == to) ports.push_back(p);
   }
-  if (!found) s.fail(node, "at: " + of + " has no cable to " + to);
+  if (ports.empty()) s.fail(node, "at: " + of + " has no cable to " + to);
+  for (const hosts::network_config::vlan_setting& known : f.vlans)
+    if (known.of_switch == v.of_switch && known.port == ports.front())
+      s.fail(node, "at: there is a table for " + of + " and " + to + " already");
   const toml::node* trunk = s.find("trunk");
   if (s.has("access") == (trunk != nullptr)) s.fail(node, "access: expected that or trunk");
   if (trunk == nullptr) {
@@ -185,7 +188,10 @@ void read_vlan_port(const section& file, const std::string& name, const toml::no
     }
     s.number("native", 1, 4094, v.vlan.vlan);
   }
-  f.vlans.push_back(v);
+  for (const unsigned p : ports) {
+    v.port = p;
+    f.vlans.push_back(v);
+  }
 }
 
 /// The tables of a list of them; nothing where there is none.
@@ -215,6 +221,7 @@ std::vector<unsigned> read_hosts(const section& s, const toml::node& flow, const
     for (const toml::node& each : *list) add(each);
   else
     add(*n);
+  if (hosts.empty()) s.fail(*n, std::string(key) + ": the list is empty, expected a host or a list of hosts");
   return hosts;
 }
 
@@ -233,6 +240,7 @@ std::vector<unsigned> read_ports(const section& s) {
     for (const toml::node& each : *list) add(each);
   else
     add(*n);
+  if (ports.empty()) s.fail(*n, "ports: the list is empty, expected 1, 2 or both in a list");
   return ports;
 }
 
@@ -254,7 +262,7 @@ void read_packets(const section& s, hosts::connection_options& c) {
   s.number("ip", 4, 6, c.ip);
   if (c.ip == 5) s.fail(*s.find("ip"), "ip: 5 is not legal, expected 4 or 6");
   if (s.number("vlan", 0, 4094, vlan)) c.vlan = vlan == 0 ? host_driver::no_vlan : static_cast<std::uint16_t>(vlan);
-  s.number("priority", 0, 7, c.priority);
+  if (s.number("priority", 0, 7, c.priority)) c.priority_is_given = true;
   s.number("traffic_class", 0, 255, c.traffic_class);
   s.number("ack_timeout", 1, 31, c.ack_timeout);
   if (s.number("mtu", 256, 4096, c.mtu) && (c.mtu & (c.mtu - 1)) != 0)
@@ -288,6 +296,10 @@ void read_verb(const section& s, bench::flow_config& f) {
     }
   }
   const bool datagrams = f.connection.type == IBV_QPT_UD;
+  if (f.what->atomic && ((s.has("size") && f.size != hosts::atomic_bytes) || s.has("sizes")))
+    s.fail(*s.find(s.has("size") ? "size" : "sizes"), "size: " + std::to_string(f.size) + " is not legal, expected " +
+                                                          std::to_string(hosts::atomic_bytes) + ", all that " + verb +
+                                                          " has");
   if (f.what->atomic) f.size = hosts::atomic_bytes;
   if (datagrams && !s.has("size") && f.sizes.empty()) f.size = f.connection.mtu;
   if (datagrams && f.size > f.connection.mtu)
@@ -323,15 +335,27 @@ void read_flow(const section& file, const std::string& name, const toml::node& n
   std::string given = std::to_string(number);
   s.text("name", given);
   const auto from = read_hosts(s, node, "from", f.shape), to = read_hosts(s, node, "to", f.shape);
+  const std::size_t before = f.flows.size();
   for (const unsigned a : from)
     for (const unsigned b : to) {
-      if (a == b) continue;
+      if (a == b) continue;  // of two lists
       c.from = a;
       c.to = b;
       c.name = given;
       check_ports(s, c, f.shape);
       f.flows.push_back(c);
     }
+  if (f.flows.size() == before)
+    s.fail(node, "to: " + f.shape.hosts()[to.front()] + " is where it comes from, expected another host");
+}
+
+/// Of generated shapes and of cables.
+void check_ports_of_switches(const std::string& name, const fabric::topology& shape) {
+  for (unsigned i = 0; i < shape.switches().size(); ++i)
+    if (shape.ports_of(i) > most_ports)
+      throw sim::config_error(name + ": topology: " + shape.switches()[i] + " has " +
+                              std::to_string(shape.ports_of(i)) + " cables, expected " + std::to_string(most_ports) +
+                              " at most");
 }
 
 }  // namespace
@@ -362,13 +386,13 @@ fabric_file parse_fabric_file(const std::string& text, const std::string& name, 
   s.number("duration_us", 1, longest_us, f.duration_us);
   read_packets(s, f.common);
   read_topology(s, name, f);
+  check_ports_of_switches(name, f.shape);
   if (const toml::table* parameters = table_at(s, "parameters")) f.parameters = sim::settings_in(*parameters, name);
   read_list(s, "port", [&](const toml::node& n, std::size_t i) { read_vlan_port(s, name, n, i, f); });
   const bool needed = flows == flows_in_file::needed;
   if (needed && !s.has("flow"))
     throw sim::config_error(name + ": flow: is missing, expected a list of tables, [[flow]]");
   read_list(s, "flow", [&](const toml::node& n, std::size_t i) { read_flow(s, name, n, i, flows, f); });
-  if (needed && f.flows.empty()) throw sim::config_error(name + ": flow: none has two hosts");
   return f;
 }
 

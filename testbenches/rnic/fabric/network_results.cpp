@@ -17,9 +17,11 @@ nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim:
   const bench::flow_config& c = f.config();
   const bench::flow_result& r = f.result();
   // A flow that goes on until the end is measured until then.
-  const bool whole = c.messages != 0 && r.completed == c.messages;
-  const sim::time_ps until = whole ? r.end : end;
+  const bool told = f.unreliable() && f.receives();  // what has arrived; completions are of what was sent
+  const bool whole = c.messages != 0 && (told ? r.arrived : r.completed) == c.messages;
+  const sim::time_ps last = told ? r.last_arrival : r.end, until = whole ? last : end;
   const double took = static_cast<double>(until - std::min(until, r.begin));
+  const std::uint64_t bytes = told ? r.arrived_bytes : r.bytes;
   nlohmann::json j = {{"name", c.name},
                       {"from", shape.hosts()[c.from]},
                       {"to", shape.hosts()[c.to]},
@@ -28,8 +30,10 @@ nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim:
                       {"posted", r.posted},
                       {"completed", r.completed},
                       {"start_us", to_us(r.begin - std::min(begin, r.begin))},
-                      {"goodput_gbps", took > 0 ? static_cast<double>(r.bytes) * 8e3 / took : 0}};
-  if (whole) j["completion_us"] = to_us(r.end - r.begin);
+                      {"goodput_gbps", took > 0 ? static_cast<double>(bytes) * 8e3 / took : 0}};
+  if (told) j["arrived"] = r.arrived;
+  if (f.unreliable() && !told) j["goodput_is_of"] = "sent";
+  if (whole) j["completion_us"] = to_us(last - r.begin);
   if (!r.failure.empty()) j["failure"] = r.failure;
   if (r.times.empty()) return j;
   const sample_summary s = summarise(r.times);
@@ -39,6 +43,16 @@ nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim:
                      {"p99", to_us(s.p99)},
                      {"max", to_us(s.maximum)}};
   return j;
+}
+
+/// What a line ends with: how a flow ended, or what its numbers do not say.
+std::string remark(const nlohmann::json& f) {
+  if (f.contains("failure")) return "  failed: " + f["failure"].get<std::string>();
+  if (f.contains("goodput_is_of")) return "  as sent";
+  const auto sent = f["completed"].get<std::uint64_t>();
+  if (f.contains("arrived") && f["arrived"] != sent)
+    return fmt::format("  {} arrived", f["arrived"].get<std::uint64_t>());
+  return {};
 }
 
 double us_of(const nlohmann::json& flow, const char* what) {
@@ -63,8 +77,7 @@ void print_flows(const nlohmann::json& flows) {
                f["verb"].get<std::string>(), f["size"].get<std::uint64_t>(), f["completed"].get<std::uint64_t>(),
                f["start_us"].get<double>(),
                f.contains("completion_us") ? fmt::format("{:.3f}", f["completion_us"].get<double>()) : "-",
-               f["goodput_gbps"].get<double>(), us_of(f, "typical"), us_of(f, "p99"), us_of(f, "max"),
-               f.contains("failure") ? "  failed: " + f["failure"].get<std::string>() : "");
+               f["goodput_gbps"].get<double>(), us_of(f, "typical"), us_of(f, "p99"), us_of(f, "max"), remark(f));
 }
 
 nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fabric::network_switch& of,

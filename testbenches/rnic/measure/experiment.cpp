@@ -193,6 +193,8 @@ hosts::connection_options connection_from(const traffic_options& traffic) {
   c.ip = traffic.ip;
   c.vlan = traffic.vlan == 0 ? host_driver::no_vlan : static_cast<std::uint16_t>(traffic.vlan);
   c.priority = traffic.priority;
+  c.priority_is_given =
+      std::find(traffic.given.begin(), traffic.given.end(), std::string("--priority")) != traffic.given.end();
   c.mtu = traffic.mtu;
   c.inline_bytes = traffic.inline_bytes;
   c.inline_receive = traffic.inline_receive;

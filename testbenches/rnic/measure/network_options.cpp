@@ -64,7 +64,10 @@ std::vector<unsigned> ports_of(const traffic_options& t, const fabric::topology&
 
 void take_from_file(traffic_options& t, const hosts::connection_options& common) {
   if (!is_given(t, "--vlan")) t.vlan = common.vlan == host_driver::no_vlan ? 0 : common.vlan;
-  if (!is_given(t, "--priority")) t.priority = common.priority;
+  if (!is_given(t, "--priority")) {
+    t.priority = common.priority;
+    if (common.priority_is_given) t.given.emplace_back("--priority");
+  }
   if (!is_given(t, "--mtu")) t.mtu = common.mtu;
   if (!is_given(t, "--roce")) t.roce = common.roce == host_driver::roce_types::v1 ? "v1" : "v2";
   if (!is_given(t, "--ip")) t.ip = common.ip;

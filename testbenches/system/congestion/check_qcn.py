@@ -8,13 +8,14 @@ that do not react are not disturbed; how the simulation is run changes nothing; 
 usage: check_qcn.py PROGRAM
 Exit code 77: scapy is not there (all else has been checked).
 """
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "fabric")]
+from network_checks import Checks, dropped, total  # noqa: E402
 
 SKIP = 77
 SET_POINT = 26_000  # bytes, the default
@@ -46,48 +47,8 @@ def incast(us=50_000, roce="v2", ip=4, transport="rc", parameters="", flow=""):
     return INCAST % {"us": us, "roce": roce, "ip": ip, "transport": transport, "parameters": parameters, "flow": flow}
 
 
-class Checks:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults, self.number = program, folder, [], 0
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def run(self, network, *arguments):
-        self.number += 1
-        file, result = self.path("%d.toml" % self.number), self.path("%d.json" % self.number)
-        with open(file, "w", encoding="utf-8") as f:
-            f.write(network)
-        done = subprocess.run([self.program, "fabric", file, "--quiet", "--json", result] + list(arguments),
-                              capture_output=True, text=True, timeout=200)
-        self.expect(done.returncode == 0, "%s: exit status %d: %s" % (network, done.returncode, done.stderr[-300:]))
-        if not os.path.exists(result):
-            sys.exit("%s\n%s" % (network, done.stderr))
-        with open(result, encoding="utf-8") as f:
-            return json.load(f), done.stdout
-
-    def refuse(self, parameter, value, *words):
-        file = self.path("wrong.toml")
-        with open(file, "w", encoding="utf-8") as f:
-            f.write(incast())
-        done = subprocess.run([self.program, "fabric", file, "--quiet", "--set", "%s=%s" % (parameter, value)],
-                              capture_output=True, text=True, timeout=60)
-        self.expect(done.returncode == 2, "%s=%s: exit status %d" % (parameter, value, done.returncode))
-        self.expect(len(done.stderr.splitlines()) == 1, "%s=%s: not one line: %r" % (parameter, value, done.stderr))
-        for word in (parameter,) + words:
-            self.expect(word in done.stderr, "%s=%s: does not say %r: %s" % (parameter, value, word, done.stderr))
-
-
-def total(result, ending):
-    return sum(v for n, v in result["counters"].items() if n.endswith(ending))
-
-
-def dropped(result):
-    return sum(v for port in result["ports"] for n, v in port.items() if n.startswith("drop_"))
+def refuse(c, parameter, value, *words):
+    c.refuse((parameter,) + words, "fabric", c.file(incast(), "wrong.toml"), "--set", "%s=%s" % (parameter, value))
 
 
 def port_to(result, to):
@@ -255,17 +216,17 @@ def check_sameness(c):
 
 
 def check_refusals(c):
-    c.refuse("switch.qcn.setpoint_bytes", 99, "100")
-    c.refuse("switch.qcn.sample_bytes", 9_999, "10000")
-    c.refuse("switch.qcn.weight", 0, "1")
-    c.refuse("switch.qcn.cnm_priority", 8, "7")
-    c.refuse("switch.qcn.header_bytes", 65, "64")
-    c.refuse("switch.qcn.priorities", 256, "255")
-    c.refuse("driver.qcn.gd", 32, "31")
-    c.refuse("driver.qcn.min_dec_percent", 0, "1")
-    c.refuse("driver.qcn.min_rate_mbps", 0, "1")
-    c.refuse("driver.qcn.max_rps", 0, "1")
-    c.refuse("adapter.congestion.qcn.log_flows", 3, "4")
+    refuse(c, "switch.qcn.setpoint_bytes", 99, "100")
+    refuse(c, "switch.qcn.sample_bytes", 9_999, "10000")
+    refuse(c, "switch.qcn.weight", 0, "1")
+    refuse(c, "switch.qcn.cnm_priority", 8, "7")
+    refuse(c, "switch.qcn.header_bytes", 65, "64")
+    refuse(c, "switch.qcn.priorities", 256, "255")
+    refuse(c, "driver.qcn.gd", 32, "31")
+    refuse(c, "driver.qcn.min_dec_percent", 0, "1")
+    refuse(c, "driver.qcn.min_rate_mbps", 0, "1")
+    refuse(c, "driver.qcn.max_rps", 0, "1")
+    refuse(c, "adapter.congestion.qcn.log_flows", 3, "4")
 
 
 def main():

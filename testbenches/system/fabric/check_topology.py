@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from network_checks import Checks  # noqa: E402
+
 ETHERNET, TAG, ROCE, RETH, ICRC, FCS = 14, 4, 20 + 8 + 12, 16, 4, 4  # bytes; ROCE: IPv4, UDP, BTH
 PREAMBLE, GAP, SHORTEST = 8, 12, 64
 PS_PER_METRE = 5050
@@ -46,40 +49,6 @@ driver.pfc_mask = 8
 from = ["h2", "h3", "h4"]
 to = "h5"
 """
-
-
-class Checks:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults, self.number = program, folder, [], 0
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def file(self, text, name=None):
-        self.number += 1
-        path = os.path.join(self.folder, name or "%d.toml" % self.number)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        return path
-
-    def run(self, command, *arguments):
-        """Results, and what is printed."""
-        self.number += 1
-        result = os.path.join(self.folder, "%d.json" % self.number)
-        done = subprocess.run([self.program, command, "--quiet", "--json", result] + list(arguments),
-                              capture_output=True, text=True, timeout=600)
-        if done.returncode != 0:
-            raise RuntimeError("%s %s: exit status %d: %s" % (command, arguments, done.returncode, done.stderr + done.stdout))
-        with open(result, encoding="utf-8") as f:
-            return json.load(f), done.stdout
-
-    def refuse(self, words, command, *arguments):
-        done = subprocess.run([self.program, command, "--quiet"] + list(arguments), capture_output=True, text=True, timeout=60)
-        self.expect(done.returncode == 2 and len(done.stderr.splitlines()) == 1,
-                    "%s: status %d: %r" % (arguments, done.returncode, done.stderr))
-        for word in words:
-            self.expect(word in done.stderr, "%s: does not say %r: %s" % (arguments, word, done.stderr))
 
 
 # ---------------------------------------------------------------- what a switch does, worked out
@@ -144,7 +113,7 @@ def check_one_switch(c):
             for size in (2, 333, 1024, 2048, 4096, 9000):
                 what = "%s, %d to %d Mb/s, %d bytes: " % (how, rate_in, rate_out, size)
                 capture = os.path.join(c.folder, "%d.pcap" % c.number)
-                result, _ = c.run("latency", "--topology", network, "--sizes", str(size), "--iterations", "1",
+                result, _ = c.call("latency", "--topology", network, "--sizes", str(size), "--iterations", "1",
                                   "--warm-up", "3", "--pcap", capture)
                 row = result["rows"][0]
                 stages = stages_of(row)
@@ -172,8 +141,8 @@ def check_against_cable(c):
         network = c.file(PAIR % {"near": 3, "far": 3, "rate_in": 40000, "rate_out": 40000} +
                          '[parameters]\nswitch.forwarding = "%s"\n' % forwarding)
         for size in (2, 64, 512, 2048):
-            alone, _ = c.run("latency", "--sizes", str(size))
-            behind, _ = c.run("latency", "--sizes", str(size), "--topology", network)
+            alone, _ = c.call("latency", "--sizes", str(size))
+            behind, _ = c.call("latency", "--sizes", str(size), "--topology", network)
             more = 1000 * (behind["rows"][0]["avg_us"] - alone["rows"][0]["avg_us"])
             stored = line_ps(packets(size)[0], 40000) if forwarding == "store_and_forward" else 0
             expected = (250000 + 3 * PS_PER_METRE + stored) / 1000
@@ -183,7 +152,7 @@ def check_against_cable(c):
 
 
 def check_many_switches(c):
-    result, text = c.run("latency", "--topology", "leaf-spine", "--no-flows", "--sizes", "64")
+    result, text = c.call("latency", "--topology", "leaf-spine", "--no-flows", "--sizes", "64")
     stages = stages_of(result["rows"][0])
     c.expect(sum(ps for (_, stage), ps in stages.items() if stage == "forward") == 3 * 250000, "three switches")
     c.expect([s for s in stages if s[1] == "cable"][0][0] == "h1_to_leaf1" and
@@ -191,7 +160,7 @@ def check_many_switches(c):
     way = result["network"]["ways"][0]
     c.expect((way["cables"], way["switches"], len(way["hops"][1])) == (4, 3, 2), "way: %s" % way)
     c.expect("h1 - 3 m, 40 Gb/s - leaf1 - 3 m, 40 Gb/s - spine1 or spine2 - 3 m, 40 Gb/s - leaf4" in text, text[:300])
-    read, _ = c.run("latency", "--topology", "leaf-spine", "--no-flows", "--verb", "read", "--sizes", "64",
+    read, _ = c.call("latency", "--topology", "leaf-spine", "--no-flows", "--verb", "read", "--sizes", "64",
                     "--between", "h1,h2")
     stages = stages_of(read["rows"][0])
     c.expect(stages[("leaf1", "forward")] == 2 * 250000, "READ goes there and back: %s" % stages.get(("leaf1", "forward")))
@@ -215,7 +184,7 @@ def check_crowd(c):
     B (1 - (1 + a) ** -n), where one comes after the other, with what is theirs beside it; without, a queue has half of
     the buffer at alpha = 1."""
     network = c.file(CROWD % "pfc")
-    result, text = c.run("bandwidth", "--topology", network, "--sizes", "65536", "--messages", "300")
+    result, text = c.call("bandwidth", "--topology", network, "--sizes", "65536", "--messages", "300")
     row, port = result["rows"][0], port_to(result, "h5")
     payload = 65536 / (65536 + 32 * (ETHERNET + TAG + ROCE + ICRC + FCS + PREAMBLE + GAP) + RETH) * 40
     c.expect(row["limited_by"] == "wire, s1 to h5", "limited by " + row["limited_by"])
@@ -230,9 +199,9 @@ def check_crowd(c):
              (port["most_queued_bytes"], least, most))
     c.expect("h5" in text and "beside them" in text and str(port["most_queued_bytes"]) in text, "not printed: " + text[-600:])
     c.expect(len(result["network"]["flows"]) == 3 and min(f["goodput_gbps"] for f in result["network"]["flows"]) > 5, "flows")
-    alone, _ = c.run("bandwidth", "--topology", network, "--sizes", "65536", "--messages", "100", "--no-flows")
+    alone, _ = c.call("bandwidth", "--topology", network, "--sizes", "65536", "--messages", "100", "--no-flows")
     c.expect(0.97 * payload < alone["rows"][0]["goodput_gbps"] < payload and not alone["network"]["flows"], "alone")
-    lossy, _ = c.run("bandwidth", "--topology", c.file(CROWD % "nothing"), "--sizes", "65536", "--messages", "30",
+    lossy, _ = c.call("bandwidth", "--topology", c.file(CROWD % "nothing"), "--sizes", "65536", "--messages", "30",
                      "--set", "switch.buffer.bytes=1000000")
     port = port_to(lossy, "h5")
     c.expect(500000 - MTU - 100 < port["most_queued_bytes"] <= 500000, "without flow control: %d" % port["most_queued_bytes"])
@@ -243,11 +212,11 @@ def check_latency_in_crowd(c):
     """A message behind others waits for what is in front of it, and in another priority for a frame at most."""
     text = (CROWD % "pfc").replace('from = ["h2", "h3", "h4"]', 'from = ["h2", "h3"]')
     network = c.file(text)
-    behind, _ = c.run("latency", "--topology", network, "--sizes", "64", "--settle", "2000", "--iterations", "10")
+    behind, _ = c.call("latency", "--topology", network, "--sizes", "64", "--settle", "2000", "--iterations", "10")
     queue = stages_of(behind["rows"][0])[("s1", "queue")]
     longest = port_to(behind, "h5")["most_queued_bytes"] * (1 + (PREAMBLE + GAP) / MTU) * 200
     c.expect(0.5 * longest < queue < 1.02 * longest, "waits %d ps of a queue of %d" % (queue, longest))
-    free, _ = c.run("latency", "--topology", network, "--sizes", "64", "--settle", "2000", "--priority", "5",
+    free, _ = c.call("latency", "--topology", network, "--sizes", "64", "--settle", "2000", "--priority", "5",
                     "--set", "switch.buffer.lossless_priorities=40", "--set", "driver.pfc_mask=40",
                     "--set", "switch.scheduling=strict")
     # The line chooses its next frame half a hop ahead: what it has chosen by then goes first, and the frame behind.
@@ -263,7 +232,7 @@ def check_file_is_taken(c):
     for arguments, tag in (([], b"\x81\x00\x60\x02"), (["--priority", "1"], b"\x81\x00\x20\x02"),
                            (["--vlan", "0", "--priority", "0"], b"\x08\x00")):
         capture = os.path.join(c.folder, "%d.pcap" % c.number)
-        c.run("latency", "--topology", network, "--no-flows", "--sizes", "64", "--iterations", "1", "--pcap", capture, *arguments)
+        c.call("latency", "--topology", network, "--no-flows", "--sizes", "64", "--iterations", "1", "--pcap", capture, *arguments)
         with open(capture, "rb") as f:
             c.expect(bytes.fromhex("0002c9000101") + tag in f.read(), "%s: no frame with %s" % (arguments, tag.hex()))
 
@@ -277,8 +246,8 @@ TWO_PORTS = '[topology]\nkind = "leaf-spine"\nleaves = 2\nspines = 2\nhosts_per_
 def check_ports(c):
     """Both ports of a host, each on a leaf of its own; what a flow has beside them."""
     network = c.file(TWO_PORTS)
-    both, _ = c.run("bandwidth", "--topology", network, "--port", "1,2", "--qps", "2", "--sizes", "65536", "--messages", "200")
-    one, _ = c.run("bandwidth", "--topology", network, "--port", "2", "--sizes", "65536", "--messages", "100")
+    both, _ = c.call("bandwidth", "--topology", network, "--port", "1,2", "--qps", "2", "--sizes", "65536", "--messages", "200")
+    one, _ = c.call("bandwidth", "--topology", network, "--port", "2", "--sizes", "65536", "--messages", "100")
     c.expect(both["rows"][0]["goodput_gbps"] > 1.3 * one["rows"][0]["goodput_gbps"] > 48, "both: %.3f, one: %.3f" %
              (both["rows"][0]["goodput_gbps"], one["rows"][0]["goodput_gbps"]))
     c.expect([w["hops"][0][0]["to"] for w in both["network"]["ways"]] == ["leaf1", "leaf2", "leaf2", "leaf1"], "ways")
@@ -286,43 +255,43 @@ def check_ports(c):
     use = both["rows"][0]["utilisation"]
     c.expect(min(use["wire, h1 to leaf1"], use["wire, h1 to leaf2"]) > 0.5, "both lines are used: %s" % use)
     beside = c.file(TWO_PORTS + '[[flow]]\nfrom = "h1"\nto = "h4"\nports = [1, 2]\nqps = 2\n')
-    shared, _ = c.run("bandwidth", "--topology", beside, "--port", "1,2", "--qps", "2", "--sizes", "65536", "--messages", "200")
+    shared, _ = c.call("bandwidth", "--topology", beside, "--port", "1,2", "--qps", "2", "--sizes", "65536", "--messages", "200")
     c.expect(shared["rows"][0]["goodput_gbps"] < 0.8 * both["rows"][0]["goodput_gbps"] and
              shared["network"]["flows"][0]["goodput_gbps"] > 5, "beside a flow: %s" % shared["network"]["flows"])
     custom = c.file(PAIR % {"near": 3, "far": 3, "rate_in": 40000, "rate_out": 40000})
     with open(custom, encoding="utf-8") as f:
         second = c.file(f.read().replace('"h2"', '"h2.2"'))
-    result, _ = c.run("latency", "--topology", second, "--sizes", "2")
+    result, _ = c.call("latency", "--topology", second, "--sizes", "2")
     c.expect(("h2.adapter.port2", "wire") in stages_of(result["rows"][0]), "h2 has its second port alone")
     c.refuse(["--port", "port 1 of h2", "expected 2"], "latency", "--topology", second, "--port", "1")
 
 
 def check_functions_and_faults(c):
-    guest, _ = c.run("latency", "--topology", "dumbbell", "--no-flows", "--sizes", "64", "--functions", "4", "--function", "3")
+    guest, _ = c.call("latency", "--topology", "dumbbell", "--no-flows", "--sizes", "64", "--functions", "4", "--function", "3")
     c.expect(dropped(guest) == 0 and guest["network"]["ports"][0]["tx_gbps"] > 0, "a virtual function's frames have no way")
     c.expect(guest["rows"][0]["typical_us"] < 3, "typical %.3f" % guest["rows"][0]["typical_us"])
-    lost, _ = c.run("soak", "--topology", "dumbbell", "--no-flows", "--messages", "2000", "--qps", "8", "--drop", "1", "--duplicate", "1")
+    lost, _ = c.call("soak", "--topology", "dumbbell", "--no-flows", "--messages", "2000", "--qps", "8", "--drop", "1", "--duplicate", "1")
     c.expect(lost["clean"] and lost["faults"]["a_to_b"]["drop"] > 0 and lost["faults"]["b_to_a"]["drop"] > 0, "soak: %s" % lost["faults"])
     plan = c.file("[[event]]\nflow = 1\nnth = 3\ntype = \"drop\"\ndirection = \"a_to_b\"\nopcode = \"rdma_write\"\n")
-    late, _ = c.run("latency", "--topology", "star", "--no-flows", "--sizes", "64", "--iterations", "20", "--faults", plan)
+    late, _ = c.call("latency", "--topology", "star", "--no-flows", "--sizes", "64", "--iterations", "20", "--faults", plan)
     c.expect(late["faults"]["rules"][0]["hits"] == 1 and late["statistics"]["cable.a_to_b.frames"] > 20, "plan: %s" % late["faults"])
     outage = c.file("[[outage]]\nport = 1\ndown_us = 12000\nlasts_us = 50\n")
-    result, _ = c.run("soak", "--topology", "star", "--no-flows", "--messages", "20000", "--qps", "8", "--faults", outage)
+    result, _ = c.call("soak", "--topology", "star", "--no-flows", "--messages", "20000", "--qps", "8", "--faults", outage)
     lost = [result["counters"][n] for n in ("h1.adapter.port1.drop_link_down", "h1.adapter.port1.drop_tx_link_down",
                                             "s1.port0.drop_no_line")]
     c.expect(result["clean"] and min(lost) > 0, "outage: %s lost, clean: %s" % (lost, result["clean"]))
     for side in ("a", "b"):
-        result, _ = c.run("latency", "--topology", "star", "--no-flows", "--sizes", "64", "--set", side + ".rtl.icrc=rtl")
-        plain, _ = c.run("latency", "--topology", "star", "--no-flows", "--sizes", "64")
+        result, _ = c.call("latency", "--topology", "star", "--no-flows", "--sizes", "64", "--set", side + ".rtl.icrc=rtl")
+        plain, _ = c.call("latency", "--topology", "star", "--no-flows", "--sizes", "64")
         c.expect(result["rows"] == plain["rows"], side + ".rtl.icrc=rtl changes times")
 
 
 def check_runs(c):
     network = c.file(CROWD % "pfc")
     arguments = ["--topology", network, "--sizes", "4096", "--messages", "200", "--seed", "3"]
-    first, _ = c.run("bandwidth", *arguments)
+    first, _ = c.call("bandwidth", *arguments)
     for how in ("sim.always_tick=true", "sim.shuffle_seed=7", "sim.run_ahead=false"):
-        other, _ = c.run("bandwidth", *arguments, "--set", how)
+        other, _ = c.call("bandwidth", *arguments, "--set", how)
         for result in (first, other):
             for key in ("parameters", "set"):
                 result.pop(key, None)
@@ -330,6 +299,17 @@ def check_runs(c):
                 row.pop("simulator", None)
         c.expect(first["network"] == other["network"] and first["rows"] == other["rows"] and
                  first["statistics"] == other["statistics"], how + ": another run")
+
+
+def check_flaps(c):
+    """The cable of a host that fills a lossless queue is out for 3 us, twenty times: what was on it is lost, and nothing for
+    want of headroom, since the switch stops it anew each time."""
+    outages = c.file("[[outage]]\ndown_us = 700\nlasts_us = 3\nevery_us = 100\ntimes = 20\n")
+    result, _ = c.call("bandwidth", "--sizes", "65536", "--topology", "incast", "--between", "h1,h9", "--settle", "300",
+                       "--faults", outages, "--messages", "20")
+    ports = result["network"]["ports"]
+    c.expect(ports[0]["to"] == "h1" and ports[0]["drop_no_line"] > 0 and ports[0]["tx_pause"] >= 20, ports[0])
+    c.expect(all(p["drop_headroom"] == 0 for p in ports), "lossless frames lost: %s" % [p["drop_headroom"] for p in ports])
 
 
 def check_refusals(c):
@@ -361,7 +341,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         c = Checks(sys.argv[1], folder)
         for check in (check_refusals, check_one_switch, check_against_cable, check_many_switches, check_crowd,
-                      check_latency_in_crowd, check_file_is_taken, check_ports, check_functions_and_faults, check_runs):
+                      check_latency_in_crowd, check_file_is_taken, check_ports, check_functions_and_faults, check_flaps, check_runs):
             if len(sys.argv) > 2 and sys.argv[2] != check.__name__:
                 continue
             try:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of networks have in common: runs of the program with their results, refusals, and a list of faults."""
+import json
+import os
+import subprocess
+
+NOTHING = {"flows": [], "ports": [], "standstills": [], "goodput_gbps": 0, "fairness": 0, "head_of_line_blocking": [],
+           "counters": {}}
+
+
+class Checks:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.faults, self.number = program, folder, [], 0
+
+    def expect(self, ok, text):
+        if not ok:
+            self.faults.append(text)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, text, name=None):
+        """The path of a new file with this text."""
+        self.number += 1
+        path = self.path(name or "%d.toml" % self.number)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def call(self, command, *arguments, status=0, timeout=600):
+        """Results of a command, and what is printed. Without `timeout` it shows its progress."""
+        self.number += 1
+        result = self.path("%d.json" % self.number)
+        quiet = ["--quiet"] if timeout is not None else []
+        done = subprocess.run([self.program, command, "--json", result] + quiet + list(arguments), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, timeout=timeout)
+        said = (done.stderr or "") + done.stdout
+        self.expect(done.returncode == status, "%s %s: exit status %d: %s" %
+                    (command, arguments, done.returncode, said[-400:]))
+        if not os.path.exists(result):
+            return dict(NOTHING), done.stdout
+        with open(result, encoding="utf-8") as f:
+            return json.load(f), done.stdout
+
+    def run(self, network, *arguments, status=0, timeout=600):
+        """The same of `fabric`; `network`: a name, or the text of a file."""
+        if "\n" in network:
+            network = self.file(network)
+        return self.call("fabric", network, *arguments, status=status, timeout=timeout)
+
+    def refuse(self, words, command, *arguments):
+        """It ends with status 2 and one line that has these words."""
+        done = subprocess.run([self.program, command, "--quiet"] + list(arguments), capture_output=True, text=True,
+                              timeout=60)
+        what = "%s %s" % (command, arguments)
+        self.expect(done.returncode == 2, "%s: exit status %d" % (what, done.returncode))
+        self.expect(len(done.stderr.splitlines()) == 1, "%s: not one line: %r" % (what, done.stderr))
+        for word in words:
+            self.expect(word in done.stderr, "%s: does not say %r: %s" % (what, word, done.stderr))
+
+    def refuse_file(self, text, *words):
+        self.refuse(words, "fabric", self.file(text, "wrong.toml"))
+
+    def warnings(self, network, *arguments):
+        """Lines that warn, of `fabric` with a file's text."""
+        done = subprocess.run([self.program, "fabric", self.file(network)] + list(arguments), capture_output=True,
+                              text=True, timeout=60)
+        self.expect(done.returncode == 0, "%s: exit status %d: %s" % (arguments, done.returncode, done.stderr[-300:]))
+        return [line for line in done.stderr.splitlines() if "warning" in line]
+
+
+def dropped(result, kind="drop_"):
+    return sum(value for port in result["ports"] for name, value in port.items() if name.startswith(kind))
+
+
+def total(result, ending):
+    return sum(v for n, v in result["counters"].items() if n.endswith(ending))
