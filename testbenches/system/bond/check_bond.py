@@ -113,6 +113,32 @@ def frames(folder):
     check(all(mac.endswith("02") or mac.endswith("03") for mac, _ in sources), sources)
 
 
+def beside_dcb(folder):
+    """The agent of data centre bridging on both ports below the bond: it says what it has to, and the bond is as without."""
+    for bond in ("active-backup", "balance-xor", "802.3ad"):
+        capture = os.path.join(folder, "dcb-%s.pcap" % bond)
+        r = run(folder, "latency", "--sizes", "64", "--iterations", "20", "--bond", bond, "--set",
+                "driver.dcb.enabled=true", "--pcap", capture)
+        alone = run(folder, "latency", "--sizes", "64", "--iterations", "20", "--bond", bond)
+        for side in "ab":
+            check(r["bonds"][side]["changes"][-1]["active"] == alone["bonds"][side]["changes"][-1]["active"], r["bonds"])
+        check(r["rows"][0]["iterations"] == 20 and abs(r["rows"][0]["typical_us"] / alone["rows"][0]["typical_us"] - 1) < 0.01,
+              (bond, r["rows"][0], alone["rows"][0]))
+        if shutil.which("tshark") is None:
+            continue
+        one = os.path.join(folder, "dcb.pcap")
+        run(folder, "latency", "--sizes", "64", "--iterations", "20", "--set", "driver.dcb.enabled=true", "--pcap", one)
+
+        def spoken(file):
+            said = subprocess.run(["tshark", "-r", file, "-Y", "lldp", "-T", "fields", "-e", "eth.src"],
+                                  capture_output=True, text=True, check=True).stdout.split()
+            return sorted((m, said.count(m)) for m in set(said))
+
+        # Ports of a bond have its address; the capture is of both cables.
+        by_one, bonded = spoken(one), spoken(capture)
+        check(len(by_one) == 2 and bonded == [(m, 2 * n) for m, n in by_one], (bond, by_one, bonded))
+
+
 def refusals():
     for arguments, words in ((("--bond", "lacp"), "--bond"),
                              (("--bond", "802.3ad", "--set", "driver.lacp.rate=often"), "driver.lacp.rate"),
@@ -132,6 +158,7 @@ def main():
         miimon(folder)
         same_however_it_runs(folder)
         frames(folder)
+        beside_dcb(folder)
     refusals()
 
 
