@@ -85,6 +85,7 @@ int function_master::start(const std::vector<function_settings>& settings) {
   // Half of what the table may have at least, as of translation entries.
   constexpr std::uint64_t fewest_rules = 1024;
   quota(resource_flow) = static_cast<std::uint32_t>(std::min(p[icm_region::mcg].count, fewest_rules) / 2 / count + 1);
+  quota(resource_member) = quota(resource_flow);
   quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
   tracker_.start(count, most);
   for (unsigned f = 1; f <= count; ++f)
@@ -358,7 +359,9 @@ void function_master::clean_up(unsigned function) {
   }
   for (const std::uint32_t qpn : of(resource::qp)) {
     if (with_hardware(resource::qp, qpn))
-      channel.command(abi::opcode::to_rst_qp, qpn, abi::qp_mailbox::to_reset_op_modifier);
+      channel.command(abi::opcode::to_rst_qp, tracker_.find(function, resource::qp, qpn)->qpn,
+                      abi::qp_mailbox::to_reset_op_modifier);
+    leave_groups(function, qpn);
     tables.give_back(resource::qp, qpn);
     tracker_.remove(resource::qp, qpn);
   }

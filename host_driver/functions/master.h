@@ -43,7 +43,8 @@ struct function_settings {
 /// names must be its own, or the answer is a status: nothing of what it asks can reach another function's objects.
 ///
 /// Quotas: what is free of each kind when start() is called, divided by the number of functions, the physical one among
-/// them; half of all translation entries are for the virtual ones together; a MAC address for each port.
+/// them; half of all translation entries, of group and rule entries and of each port's VLANs are for the virtual ones
+/// together; a MAC address for each port.
 class function_master {
  public:
   /// `physical`: an open device with virtual functions; `bus` is its.
@@ -154,6 +155,14 @@ class function_master {
   status reset_qp(request& r);
   status of_qp(request& r);
   status qp_attach(request& r);
+  status to_software(request& r, resource what);
+  void hold_for_qp(resource_tracker::object& o, const std::uint8_t* context);
+  void own_counter(unsigned function, std::uint8_t* path) const;
+  resource_tracker::object* named_qp(const request& r);
+  // shares.cpp
+  bool has_vlan_room(unsigned function, unsigned port) const;
+  status change_membership(request& r, const ibv_gid& group, std::uint32_t member, std::uint32_t protocol);
+  void leave_groups(unsigned function, std::uint32_t qpn);
   // flows.cpp
   status attach_flow(request& r);
   status detach_flow(request& r);

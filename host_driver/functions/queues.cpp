@@ -12,6 +12,8 @@ using object = resource_tracker::object;
 
 namespace {
 
+constexpr std::uint32_t qpn_mask = 0xffffff;
+constexpr std::uint32_t xrc_receives = 1u << 23;
 constexpr std::uint8_t gid_is_base = 0x80;
 
 }  // namespace
@@ -28,7 +30,10 @@ abi::status function_master::sw2hw_eq(request& r) {
   if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), 0, bytes / 2, abi::get(c, f::log_page) + 12u))
     return status::bad_op;
   const status s = native(r);
-  if (s == status::ok) tracker_.add(r.function, resource_eq, number).with_hardware = true;
+  if (s != status::ok) return s;
+  object& o = tracker_.add(r.function, resource_eq, number);
+  o.with_hardware = true;
+  tracker_.hold(o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
   return s;
 }
 
@@ -49,6 +54,7 @@ abi::status function_master::hw2sw_eq(request& r) {
 abi::status function_master::map_eq(request& r) {
   const std::uint32_t eqn = r.modifier & 0x7fffffff;
   const bool unmap = r.modifier >> 31 != 0;
+  if (eqn >= virtual_eqs_) return status::bad_index;
   if (!unmap && tracker_.find(r.function, resource_eq, eqn | r.function << 8) == nullptr) return status::bad_op;
   auto& eqs = functions_[r.function].event_eqs;
   for (unsigned type = 0; type < eqs.size(); ++type)
@@ -67,12 +73,15 @@ abi::status function_master::sw2hw_cq(request& r) {
               abi::get(c, f::log_page) + 12u))
     return status::bad_op;
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = true;
+  if (s != status::ok) return s;
+  o->with_hardware = true;
+  tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
   return s;
 }
 
 abi::status function_master::of_cq(request& r) {
-  if (tracker_.find(r.function, resource::cq, r.modifier) == nullptr) return status::bad_op;
+  object* o = tracker_.find(r.function, resource::cq, r.modifier);
+  if (o == nullptr) return status::bad_op;
   if (r.op == abi::opcode::modify_cq && r.op_modifier == 0) {  // another buffer
     namespace f = abi::cqc;
     const std::uint8_t* c = r.inbox->data();
@@ -80,17 +89,28 @@ abi::status function_master::of_cq(request& r) {
     if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
                 abi::get(c, f::log_page) + 12u))
       return status::bad_op;
+    const status s = native(r);
+    if (s != status::ok) return s;
+    tracker_.release(*o);
+    tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
+    return s;
   }
   return native(r);
 }
 
-abi::status function_master::hw2sw_cq(request& r) {
-  object* o = tracker_.find(r.function, resource::cq, r.modifier);
+/// Nobody needs it, and it needs nobody any more.
+abi::status function_master::to_software(request& r, resource what) {
+  object* o = tracker_.find(r.function, what, r.modifier);
   if (o == nullptr) return status::bad_op;
+  if (o->holders != 0) return status::resource_busy;
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = false;
+  if (s != status::ok) return s;
+  o->with_hardware = false;
+  tracker_.release(*o);
   return s;
 }
+
+abi::status function_master::hw2sw_cq(request& r) { return to_software(r, resource::cq); }
 
 abi::status function_master::sw2hw_srq(request& r) {
   namespace f = abi::srqc;
@@ -106,7 +126,12 @@ abi::status function_master::sw2hw_srq(request& r) {
               abi::get(c, f::log_page) + 12u))
     return status::bad_op;
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = true;
+  if (s != status::ok) return s;
+  o->with_hardware = true;
+  tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
+  if (domain == 0) return s;
+  tracker_.hold(*o, resource::xrcd, domain);
+  tracker_.hold(*o, resource::cq, abi::get(c, f::cqn));
   return s;
 }
 
@@ -114,13 +139,7 @@ abi::status function_master::of_srq(request& r) {
   return tracker_.find(r.function, resource::srq, r.modifier) != nullptr ? native(r) : status::bad_op;
 }
 
-abi::status function_master::hw2sw_srq(request& r) {
-  object* o = tracker_.find(r.function, resource::srq, r.modifier);
-  if (o == nullptr) return status::bad_op;
-  const status s = native(r);
-  if (s == status::ok) o->with_hardware = false;
-  return s;
-}
+abi::status function_master::hw2sw_srq(request& r) { return to_software(r, resource::srq); }
 
 // ---------------------------------------------------------------- queue pairs
 
@@ -152,9 +171,6 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, serv
       if ((number & 0xffff) == (port << 8 | index)) return true;
     return false;
   };
-  const std::uint8_t counter = abi::get(path, p::counter_index);
-  if (counter != port_state::sink_counter && !counts(r.function, counter))
-    abi::set(path, p::counter_index, port_state::sink_counter);
   if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
   const function_settings& set = functions_[r.function].settings;
   if (of == service::special) return status::ok;  // stays in the port, without tags
@@ -174,13 +190,22 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, serv
   return status::ok;
 }
 
+/// Of the command's modifier. XRC queue pairs that receive have bit 23 beside the number of their place in the table
+/// (mlx4_ib: create_qp_common); hardware knows a queue pair by the number of its first command and by no other.
+resource_tracker::object* function_master::named_qp(const request& r) {
+  const std::uint32_t qpn = r.modifier & qpn_mask;
+  object* o = tracker_.find(r.function, resource::qp, qpn);
+  if (o == nullptr) o = tracker_.find(r.function, resource::qp, qpn & ~xrc_receives);
+  return o != nullptr && o->with_hardware && o->qpn != qpn ? nullptr : o;
+}
+
 abi::status function_master::change_qp(request& r) {
   namespace q = abi::qpc;
   namespace box = abi::qp_mailbox;
   std::uint8_t* const c = r.inbox->data() + box::context;
-  object* o = tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff);
+  object* o = named_qp(r);
   if (o == nullptr) return status::bad_op;
-  constexpr unsigned service_ud = 3, service_mlx = 7;
+  constexpr unsigned service_ud = 3, service_xrc = 6, service_mlx = 7;
   const unsigned number = abi::get(c, q::service);
   const std::uint32_t qpn = r.modifier & 0x7fffff;
   const service of = is_proxy(r, qpn)        ? service::special
@@ -195,6 +220,8 @@ abi::status function_master::change_qp(request& r) {
   abi::set(c, q::qos_vport, static_cast<std::uint8_t>(set.max_rate_mbps != 0 ? r.function : 0));
   abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
   if (r.op == abi::opcode::rst2init_qp) {
+    const bool plain_number = tracker_.find(r.function, resource::qp, r.modifier & qpn_mask) != nullptr;
+    if (!plain_number && number != service_xrc) return status::bad_op;
     const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
     if (!own_cq(abi::get(c, q::send_cqn)) || !own_cq(abi::get(c, q::receive_cqn))) return status::bad_op;
     if (abi::get(c, q::srq_valid) != 0 && tracker_.find(r.function, resource::srq, abi::get(c, q::srqn)) == nullptr)
@@ -221,25 +248,36 @@ abi::status function_master::change_qp(request& r) {
   if (names_port && !own_port(r.function, path)) return status::bad_param;
   if ((optional & box::opt_alt_path) != 0 && !own_port(r.function, c + q::alternate_path)) return status::bad_param;
   const auto port = static_cast<std::uint8_t>(abi::get(path, abi::path::port) + 1);
+  own_counter(r.function, path);  // which may come alone
   if (has_path) {
     if (const status s = own_path(r, path, of); s != status::ok) return s;
   } else if ((optional & box::opt_sched_queue) != 0) {
-    // The rest of the path, which was looked at, is of the port that it had.
+    // The rest of the path, which was looked at, is of the port that it had. Whose tag or rate the administrator has
+    // set does not choose its priority.
     if (port != o->port) return status::bad_param;
-    if (set.vlan != 0) abi::set(path, abi::path::priority, set.priority);
+    if (set.vlan != 0 || set.max_rate_mbps != 0) return status::bad_op;
   }
-  const std::uint8_t counter = abi::get(path, abi::path::counter_index);
-  if ((optional & box::opt_counter) != 0 && !counts(r.function, counter))
-    abi::set(path, abi::path::counter_index, port_state::sink_counter);
   const status s = native(r);
   if (s != status::ok) return s;
-  o->with_hardware = true;
   if (has_path) o->port = port;
+  if (!begins) return s;
+  o->with_hardware = true;
+  o->qpn = r.modifier & qpn_mask;
+  hold_for_qp(*o, c);
   return s;
 }
 
+void function_master::hold_for_qp(object& o, const std::uint8_t* c) {
+  namespace q = abi::qpc;
+  tracker_.hold(o, resource::cq, abi::get(c, q::send_cqn));
+  tracker_.hold(o, resource::cq, abi::get(c, q::receive_cqn));
+  tracker_.hold(o, resource::mtt, mtt_entry_of(abi::load_mtt(c, q::mtt_high, q::mtt_low)));
+  if (abi::get(c, q::srq_valid) != 0) tracker_.hold(o, resource::srq, abi::get(c, q::srqn));
+  if (abi::get(c, q::xrcd) != 0) tracker_.hold(o, resource::xrcd, abi::get(c, q::xrcd));
+}
+
 abi::status function_master::of_qp(request& r) {
-  if (tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff) == nullptr) return status::bad_op;
+  if (named_qp(r) == nullptr) return status::bad_op;
   const status s = native(r);
   if (s != status::ok || r.op != abi::opcode::query_qp) return s;
   // It numbers its own rows, and does not know whose rates limit it.
@@ -256,12 +294,22 @@ abi::status function_master::of_qp(request& r) {
 
 abi::status function_master::reset_qp(request& r) {
   const std::uint32_t qpn = r.modifier & 0x7fffff;
-  object* o = tracker_.find(r.function, resource::qp, qpn);
+  object* o = named_qp(r);
   if (o == nullptr) return status::bad_op;
   if (is_proxy(r, qpn)) mads_.close_tunnel(r.function, port_of_proxy(r, qpn));
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = false;
+  if (s != status::ok) return s;
+  o->with_hardware = false;
+  tracker_.release(*o);
   return s;
+}
+
+/// Another one's would count for that function.
+void function_master::own_counter(unsigned function, std::uint8_t* path) const {
+  namespace p = abi::path;
+  const std::uint8_t counter = abi::get(path, p::counter_index);
+  if (counter != port_state::sink_counter && !counts(function, counter))
+    abi::set(path, p::counter_index, port_state::sink_counter);
 }
 
 /// A counter that nobody has had yet, to its new owner.
@@ -294,14 +342,12 @@ abi::status function_master::qp_attach(request& r) {
     const bool group = (gid.raw[f::ethernet_mac] & 1) != 0;
     if (port == 0 || kind != (group ? f::steer_multicast : f::steer_unicast)) return status::bad_param;
     if (!group && mac != functions_[r.function].macs[port - 1]) return status::bad_op;
-    return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn, f::protocol_ethernet)
-                                        : device_.detach_member(gid, qpn, f::protocol_ethernet));
+    return change_membership(r, gid, qpn, f::protocol_ethernet);
   }
   if (protocol != f::protocol_roce || !functions_[r.function].settings.roce) return status::bad_op;
   if (gid.raw[0] != 0xff) return status::bad_param;  // a group's, and of RoCE
   const std::uint32_t block = r.modifier >> 31 != 0 ? abi::mcg::block_loopback : 0;
-  return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn | block, abi::mcg::protocol_roce)
-                                      : device_.detach_member(gid, qpn, abi::mcg::protocol_roce));
+  return change_membership(r, gid, qpn | block, f::protocol_roce);
 }
 
 }  // namespace rnic::host_driver

@@ -42,6 +42,7 @@ void resource_tracker::remove(resource what, std::uint32_t number) {
   const auto at = all.find(number);
   if (at == all.end()) return;
   used_[at->second.function][index(what)] -= 1u << at->second.order;
+  release(at->second);
   all.erase(at);
 }
 
@@ -50,6 +51,35 @@ std::vector<std::uint32_t> resource_tracker::of(unsigned function, resource what
   for (const auto& [number, o] : objects_[index(what)])
     if (o.function == function) numbers.push_back(number);
   return numbers;
+}
+
+resource_tracker::object& resource_tracker::add_member(unsigned function, std::uint32_t qpn, const group_name& group) {
+  object& o = add(function, resource_member, ++last_member_);
+  o.qpn = qpn;
+  o.group = group;
+  return o;
+}
+
+std::uint32_t resource_tracker::member(unsigned function, std::uint32_t qpn, const group_name& group) const {
+  for (const auto& [number, o] : objects_[index(resource_member)])
+    if (o.function == function && o.qpn == qpn && o.group == group) return number;
+  return 0;
+}
+
+void resource_tracker::hold(object& by, resource what, std::uint32_t number) {
+  auto& all = objects_[index(what)];
+  auto at = all.upper_bound(number);
+  if (at == all.begin()) return;
+  --at;
+  if (at->second.function != by.function || number - at->first >= 1u << at->second.order) return;
+  ++at->second.holders;
+  by.holds.emplace_back(what, at->first);
+}
+
+void resource_tracker::release(object& by) {
+  for (const auto& [what, number] : by.holds)
+    if (const auto at = objects_[index(what)].find(number); at != objects_[index(what)].end()) --at->second.holders;
+  by.holds.clear();
 }
 
 bool resource_tracker::has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const {

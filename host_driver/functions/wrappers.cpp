@@ -130,6 +130,7 @@ abi::status function_master::alloc_res(request& r) {
       if (what == resource::vlan && in >= 0x1000) return status::bad_param;
       if (what == resource::vlan && functions_[r.function].settings.vlan != 0) return status::bad_op;
       if (!tracker_.has_room(r.function, what, 1)) return status::exceed_lim;
+      if (what == resource::vlan && !has_vlan_room(r.function, port)) return status::exceed_lim;
       const int index =
           what == resource::mac ? device_.add_mac(port, in) : device_.add_vlan(port, static_cast<std::uint16_t>(in));
       if (index < 0) return status_of(index);
@@ -181,10 +182,11 @@ abi::status function_master::free_res(request& r) {
       for (std::uint32_t i = 0; i < count; ++i) {
         const object* o = tracker_.find(r.function, what, number + i);
         if (o == nullptr) return status::bad_resource;
-        if (o->with_hardware) return status::resource_busy;
+        if (o->with_hardware || o->holders != 0) return status::resource_busy;
         if (what == resource::qp && leads_anywhere(r.function, number + i)) return status::resource_busy;
       }
       for (std::uint32_t i = 0; i < count; ++i) {
+        if (what == resource::qp) leave_groups(r.function, number + i);
         device_.tables().give_back(what, number + i);
         tracker_.remove(what, number + i);
       }
@@ -197,6 +199,7 @@ abi::status function_master::free_res(request& r) {
     case resource::mtt: {
       const object* o = tracker_.find(r.function, what, number);
       if (o == nullptr || o->order != high(r.in)) return status::bad_resource;
+      if (o->holders != 0) return status::resource_busy;
       device_.tables().give_back_mtts(number, o->order);
       tracker_.remove(what, number);
       return status::ok;
@@ -255,7 +258,9 @@ abi::status function_master::sw2hw_mpt(request& r) {
               abi::get(m, f::entity_size)))
     return status::bad_op;
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = true;
+  if (s != status::ok) return s;
+  o->with_hardware = true;
+  if ((flags & f::flag_physical) == 0) tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::get(m, f::mtt_address)));
   return s;
 }
 
@@ -265,7 +270,10 @@ abi::status function_master::hw2sw_mpt(request& r) {
     request own = r;
     own.op_modifier = 1;  // the entry is in the physical function's memory
     const status s = native(own);
-    if (s == status::ok) tracker_.find(r.function, resource::mpt, number)->with_hardware = false;
+    if (s != status::ok) return s;
+    object* o = tracker_.find(r.function, resource::mpt, number);
+    o->with_hardware = false;
+    tracker_.release(*o);
     return s;
   }
   return status::bad_op;

@@ -7,41 +7,12 @@
 
 #include "model/abi/contexts.h"
 #include "model/abi/registers.h"
-#include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/functions/scene.h"
 
 namespace rnic::system_test {
 namespace {
 
 using host_driver::command_channel;
-
-/// Two functions of host b with a peer each at host a: `victim` is function 1's, `thief` function 2's.
-struct scene {
-  explicit scene(hosts::two_nodes& system)
-      : victim(connect(system.node_a(), 0, system.node_b(), 1, 11)),
-        thief(connect(system.node_a(), 0, system.node_b(), 2, 21)),
-        theirs(hosts::make_buffer(victim.b.at, 8192)),
-        own(hosts::make_buffer(thief.b.at, 8192)),
-        sent(hosts::make_buffer(thief.a.at, 8192)) {
-    std::mt19937_64 random(17);
-    fill_random(theirs.at(), 8192, random);
-    fill_random(sent.at(), 8192, random);
-    before.assign(theirs.at(), theirs.at() + 8192);
-  }
-  void expect_untouched() const { EXPECT_EQ(std::memcmp(theirs.at(), before.data(), before.size()), 0); }
-  link victim, thief;
-  hosts::buffer theirs, own, sent;
-  std::vector<std::uint8_t> before;
-};
-
-void with_scene(const std::function<void(hosts::two_nodes&, scene&)>& body) {
-  hosts::two_nodes system(shared_cards(2));
-  run(system, [&] {
-    scene s(system);
-    body(system, s);
-    s.expect_untouched();
-    expect_works(s.victim);
-  });
-}
 
 TEST(Isolation, AKeyOfAnotherFunctionOpensNothingFromOutside) {
   with_scene([](hosts::two_nodes&, scene& s) {

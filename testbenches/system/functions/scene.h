@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function that has something, and another one of the same adapter that would like to have it.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "testbenches/system/functions/shared_card.h"
+
+namespace rnic::system_test {
+
+/// Two functions of host b with a peer each at host a: `victim` is function 1's, `thief` function 2's.
+struct scene {
+  explicit scene(hosts::two_nodes& system)
+      : victim(connect(system.node_a(), 0, system.node_b(), 1, 11)),
+        thief(connect(system.node_a(), 0, system.node_b(), 2, 21)),
+        theirs(hosts::make_buffer(victim.b.at, 8192)),
+        own(hosts::make_buffer(thief.b.at, 8192)),
+        sent(hosts::make_buffer(thief.a.at, 8192)) {
+    std::mt19937_64 random(17);
+    fill_random(theirs.at(), 8192, random);
+    fill_random(sent.at(), 8192, random);
+    before.assign(theirs.at(), theirs.at() + 8192);
+  }
+  void expect_untouched() const { EXPECT_EQ(std::memcmp(theirs.at(), before.data(), before.size()), 0); }
+  link victim, thief;
+  hosts::buffer theirs, own, sent;
+  std::vector<std::uint8_t> before;
+};
+
+inline void with_scene(const std::function<void(hosts::two_nodes&, scene&)>& body) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    scene s(system);
+    body(system, s);
+    s.expect_untouched();
+    expect_works(s.victim);
+  });
+}
+
+}  // namespace rnic::system_test
