@@ -114,6 +114,7 @@ bool functions::report_resets() {
       release(f);
       continue;
     }
+    set_offline(f, true);  // also when an earlier reset has just been answered
     chip::event_data data{};
     data[0] = f;
     chip_.raise(abi::eqe::event::flr, 0, data);

@@ -181,6 +181,35 @@ TEST(FunctionFlows, WhatTheyMayTakesNothingFromOthers) {
   });
 }
 
+/// Its raw packet queue pair gets what its rules say, with headers behind the address, and a copy of a group's.
+TEST(FunctionFlows, BringItsFrames) {
+  hosts::two_nodes system(managed_cards(2));
+  run(system, [&] {
+    hosts::endpoint own_end = end_of(system.node_b(), 1), other_end = end_of(system.node_b(), 2),
+                    physical_end = end_of(system.node_b(), 0), sender_end = end_of(system.node_a(), 0);
+    station own(own_end), other(other_end), ring(physical_end), sender(sender_end);
+    const bytes to_own = with_destination(frames::udp4, mac_of(own.dev()));
+    for (station* s : {&own, &other, &ring}) s->post_receives(8);
+    const auto qpn = own.qp()->qp_num;
+    std::uint64_t id = 0;
+    ASSERT_EQ(raw_rule(qpn).ethernet(mac_of(own.dev())).ipv4().attach(own.dev(), &id), 0);
+    sender.send(to_own);
+    EXPECT_EQ(own.receive().frame, to_own);
+    sender.send(with_destination(frames::arp, mac_of(own.dev())));
+    EXPECT_TRUE(own.silent()) << "no IPv4";
+    ASSERT_EQ(raw_rule(qpn).ethernet(broadcast).attach(own.dev()), 0);
+    ring.steer(broadcast);
+    sender.send(frames::arp);
+    EXPECT_EQ(own.receive().frame, padded(frames::arp));
+    EXPECT_EQ(ring.receive().frame, padded(frames::arp));
+    EXPECT_TRUE(other.silent());
+    EXPECT_EQ(own.dev().commands().command(abi::opcode::flow_steering_detach, 0, 0, id), 0);
+    sender.send(to_own);
+    EXPECT_TRUE(own.silent()) << "its rule is gone";
+    EXPECT_TRUE(ring.silent());
+  });
+}
+
 TEST(FunctionFlows, QuotasLeaveTheOthersTheirs) {
   with_thief([](hosts::two_nodes& system, const link& victim, const link& thief, station& sender, station& ring) {
     const auto& most = system.node_b().master().tracker().most(2);

@@ -408,6 +408,25 @@ TEST(Intrusion, MailboxesAreInOwnMemory) {
   });
 }
 
+/// A driver that does not look at its events, of which there are more than its queue has places.
+TEST(Intrusion, EventsThatNobodyTakesAreTheFunctions) {
+  with_scene([](hosts::two_nodes& system, scene& s) {
+    hosts::node& n = system.node_b();
+    using link_state = host_driver::function_link;
+    for (unsigned i = 0; i < 400; ++i)
+      ASSERT_EQ(n.master().set_link(2, i % 2 == 0 ? link_state::down : link_state::up), 0);
+    // Another one's come.
+    ibv_async_event event{};
+    while (n.device(1).get_async_event(&event, ms)) {
+    }
+    ASSERT_EQ(n.master().set_link(1, link_state::down), 0);
+    ASSERT_TRUE(n.device(1).get_async_event(&event, 50 * ms));
+    EXPECT_EQ(event.event_type, IBV_EVENT_PORT_ERR);
+    expect_works(s.victim);
+    expect_works(s.thief);
+  });
+}
+
 /// Interrupt messages are stores: to where the function's memory is not they do not go.
 TEST(Intrusion, InterruptMessagesReachNoMemory) {
   with_scene([](hosts::two_nodes& system, scene& s) {

@@ -82,6 +82,31 @@ TEST(FunctionReset, IsAskedForThroughTheChannel) {
   });
 }
 
+/// A driver that goes at any point of a command of its own: the next one finds the channel, and others notice nothing.
+TEST(FunctionReset, InTheMiddleOfACommand) {
+  namespace comm = abi::comm;
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    const link kept = connect(system.node_a(), 0, system.node_b(), 1, 11);
+    host_driver::bus_if& bus = system.node_b().bus(2);
+    std::mt19937 random(5);
+    for (unsigned round = 0; round < 24; ++round) {
+      const link l = connect(system.node_a(), 0, system.node_b(), 2, 21);
+      ASSERT_EQ(l.b.state(), IBV_QPS_RTS);
+      const std::uint32_t toggle = (bus.mmio_read32(2, comm::slave_write) >> comm::toggle_shift) ^ 1;
+      constexpr std::uint32_t posted = 5;
+      bus.mmio_write32(2, comm::slave_write, toggle << comm::toggle_shift | posted << comm::command_shift);
+      bus.spend_ps((round + random() % 8) * 400'000);
+      bus.config_write32(device_control, bus.config_read32(device_control) | initiate_reset);
+      if (round % 3 == 0) bus.config_write32(device_control, bus.config_read32(device_control) | initiate_reset);
+      ASSERT_EQ(system.node_b().device(2).abandon(), 0);
+      ASSERT_EQ(system.node_b().device(2).open(), 0) << round;
+    }
+    expect_works(kept);
+    expect_works(connect(system.node_a(), 0, system.node_b(), 2, 91));
+  });
+}
+
 /// A function whose driver ends in order leaves nothing either.
 TEST(FunctionReset, AnOrderlyEndLeavesNothing) {
   hosts::two_nodes system(shared_cards(2));
