@@ -107,6 +107,29 @@ TEST(FunctionReset, InTheMiddleOfACommand) {
   });
 }
 
+/// The host's driver ends while functions work: they are not there any more, and their peers notice that.
+TEST(FunctionReset, ThePhysicalFunctionTakesThemWithIt) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    hosts::connection_options o;
+    o.retries = 1;
+    const link lost = connect(system.node_a(), 0, system.node_b(), 1, 11, o);
+    const hosts::buffer source = hosts::make_buffer(lost.a.at, 1 << 20), to = hosts::make_buffer(lost.b.at, 1 << 20);
+    post_write(lost.a, source, to, 1 << 20);
+    lost.a.at.bus->spend_ps(50 * us);
+    EXPECT_EQ(system.node_b().device(0).close(), 0);
+    EXPECT_EQ(lost.a.wait_send(1000 * ms).status, IBV_WC_RETRY_EXC_ERR);
+    for (const unsigned function : {1u, 2u}) {
+      EXPECT_EQ(system.node_b().bus(function).mmio_read32(2, abi::comm::flags), ~0u);
+      EXPECT_EQ(system.node_b().bus(function).config_read32(command), ~0u);
+    }
+    ibv_port_attr attr{};
+    EXPECT_NE(lost.b.dev().query_port(1, &attr), 0);
+    EXPECT_EQ(lost.b.dev().abandon(), 0);
+    EXPECT_NE(lost.b.dev().open(), 0);
+  });
+}
+
 /// A function whose driver ends in order leaves nothing either.
 TEST(FunctionReset, AnOrderlyEndLeavesNothing) {
   hosts::two_nodes system(shared_cards(2));
