@@ -267,6 +267,8 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       device_(bus_, named(cfg.driver, basename())) {
   if (cfg.functions != 0 && !cfg.driver.use_msix)
     throw sim::config_error("driver.use_msix: must be true with virtual functions");
+  if (cfg.driver.roce_mode == host_driver::config::roce_versions::v2 && !cfg.adapter.parser.roce_v2)
+    throw sim::config_error("driver.roce_mode: v2 needs an adapter that has it (adapter.port.roce_v2)");
   if (cfg.tlm_sockets) {
     sockets_ = std::make_unique<sockets>(root_, adapter_, cfg.cabled);
   } else {

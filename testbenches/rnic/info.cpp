@@ -8,6 +8,8 @@
 
 #include "host_driver/hosts/two_nodes.h"
 #include "model/wire/ethernet.h"
+#include "testbenches/rnic/inspect/inspect.h"
+#include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -161,10 +163,10 @@ void describe_port(host_driver::device& d, unsigned port, report& r) {
   (*r.at)["gids"] = gids;
 }
 
-void describe_device(host_driver::device& d, report& r) {
+void describe_device(const std::string& called, host_driver::device& d, report& r) {
   ibv_device_attr a{};
   hosts::require(d.query_device(&a), "query_device");
-  r.text = "hca_id: rnic0\n";
+  r.text = fmt::format("hca_id: {}\n", called);
   r.add(1, "transport", "InfiniBand (0)");
   r.add(1, "fw_ver", std::string(a.fw_ver));
   r.add(1, "node_guid", guid_text(a.node_guid));
@@ -172,7 +174,7 @@ void describe_device(host_driver::device& d, report& r) {
   r.add(1, "vendor_id", fmt::format("{:#06x}", a.vendor_id));
   r.add(1, "vendor_part_id", a.vendor_part_id);
   r.add(1, "hw_ver", fmt::format("0x{:X}", a.hw_ver));
-  r.add(1, "board_id", std::string(d.board_id().data()));
+  if (*d.board_id().data() != 0) r.add(1, "board_id", std::string(d.board_id().data()));
   r.add(1, "phys_port_cnt", unsigned{a.phys_port_cnt});
   r.add(1, "max_mr_size", fmt::format("{:#x}", a.max_mr_size));
   r.add(1, "page_size_cap", fmt::format("{:#x}", a.page_size_cap));
@@ -214,6 +216,15 @@ void describe_device(host_driver::device& d, report& r) {
   for (unsigned port = 1; port <= d.num_ports(); ++port) describe_port(d, port, r);
 }
 
+int print(const report& r, const common_options& common) {
+  fmt::print("{}", r.text);
+  if (common.json_file.empty()) return 0;
+  nlohmann::json result = run_header("info", common);
+  result["device"] = r.root;
+  write_json(common.json_file, result);
+  return 0;
+}
+
 }  // namespace
 
 int run_info(const info_options& options) {
@@ -226,16 +237,18 @@ int run_info(const info_options& options) {
         hosts::connection_options addresses;
         addresses.roce = host_driver::roce_types::both;
         hosts::set_address(system.a(), addresses, 1);
-        describe_device(*system.a().device, r);
+        describe_device(device_name(system), *system.a().device, r);
       },
       [] {});
-  fmt::print("{}", r.text);
-  if (!options.common.json_file.empty()) {
-    nlohmann::json result = run_header("info", options.common);
-    result["device"] = r.root;
-    write_json(options.common.json_file, result);
-  }
-  return 0;
+  return print(r, options.common);
+}
+
+int run_verbose_devinfo(const inspect_options& options) {
+  check_writable(options.common, options.common.json_file);
+  report r;
+  inspect(options,
+          [&](hosts::two_nodes& system, host_driver::device& d) { describe_device(device_name(system), d, r); });
+  return print(r, options.common);
 }
 
 int run_parameters(const common_options& common) {

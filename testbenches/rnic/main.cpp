@@ -589,8 +589,10 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* devices_cmd = add_inspection(app, "devices", "The device as ibv_devices lists it", devices);
   CLI::App* devinfo_cmd = add_inspection(app, "devinfo", "The device as ibv_devinfo shows it (-v: info)", devinfo);
   bool verbose = false;
-  devinfo_cmd->add_flag("-v", verbose, "All that the device says: as `rnic info`");
+  devinfo_cmd->add_flag("-v", verbose, "All that the device says: as `rnic info`, with the addresses of --ip");
+  devinfo_cmd->add_option("-d", devinfo.device, "This device and no other, as mlx4_0")->type_name("DEV");
   CLI::App* ibstat_cmd = add_inspection(app, "ibstat", "The device as ibstat shows it", ibstat);
+  ibstat_cmd->add_option("device", ibstat.device, "This device and no other, as mlx4_0")->type_name("DEV");
   CLI::App* netdevs_cmd = add_inspection(app, "ibdev2netdev", "Which network interface is at which port", netdevs);
   CLI::App* sysfs_cmd =
       add_inspection(app, "sysfs", "Writes what /sys has of the device, class/infiniband, into a directory", sysfs);
@@ -634,7 +636,7 @@ int sc_main(int argc, char* argv[]) {
     if (info_cmd->parsed()) return run_info(info);
     if (gids_cmd->parsed()) return run_show_gids(gids);
     if (devices_cmd->parsed()) return run_devices(devices);
-    if (devinfo_cmd->parsed() && verbose) return run_info({devinfo.common});
+    if (devinfo_cmd->parsed() && verbose) return run_verbose_devinfo(devinfo);
     if (devinfo_cmd->parsed()) return run_devinfo(devinfo);
     if (ibstat_cmd->parsed()) return run_ibstat(ibstat);
     if (netdevs_cmd->parsed()) return run_ibdev2netdev(netdevs);

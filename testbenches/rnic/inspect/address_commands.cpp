@@ -125,7 +125,7 @@ void address_commands::add_compat_gid(const adder& add) {
       ->add_option("-d", compat_.interface, "Network interface of a port, or the bond's: eth1, eth2 or bond0")
       ->required()
       ->type_name("NETDEV");
-  const CLI::Range vids(1, 4095);
+  const CLI::Range vids(1, 4094);
   CLI::Option* const own =
       compat_command_->add_option("-v", compat_.vlan, "VLAN ID of the remote interface, which becomes part of the GID")
           ->check(vids)

@@ -202,7 +202,7 @@ int run_devinfo(const inspect_options& o) {
     line(1, "vendor_id", fmt::format("{:#06x}", a.vendor_id));
     line(1, "vendor_part_id", std::to_string(a.vendor_part_id));
     line(1, "hw_ver", fmt::format("0x{:X}", a.hw_ver));
-    line(1, "board_id", d.board_id().data());
+    if (*d.board_id().data() != 0) line(1, "board_id", d.board_id().data());  // a virtual function cannot ask for it
     line(1, "phys_port_cnt", std::to_string(a.phys_port_cnt));
     for (unsigned port = 1; port <= d.num_ports(); ++port) {
       const port_view v = look_at(d, port);

@@ -41,6 +41,8 @@ void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes
   traffic_options traffic;
   hosts::two_nodes_config c = system_from(o.common, traffic, demand{}, nullptr);
   hosts::two_nodes system(c);
+  if (!o.device.empty() && o.device != device_name(system))
+    throw usage_error(fmt::format("device '{}': the host has {}", o.device, device_name(system)));
   system.run(
       [&] {
         system.meet();

@@ -6,12 +6,14 @@ however blocks are ordered, put to sleep or reached. Frames of a failover as tsh
 
 usage: check_bond.py PROGRAM
 """
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
+from measured_run import check, results
 
 PROGRAM = sys.argv[1]
 OUTAGE = "[[outage]]\nport = %d\ndown_us = %d\nlasts_us = %d\n"
@@ -19,18 +21,7 @@ LOAD = ("bandwidth", "--sizes", "4096", "--qps", "4", "--messages", "6000")
 
 
 def run(folder, *arguments):
-    file = os.path.join(folder, "r.json")
-    done = subprocess.run([PROGRAM] + list(arguments) + ["--json", file, "--overwrite", "--quiet"], capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        raise SystemExit("%s: status %d\n%s" % (" ".join(arguments), done.returncode, done.stderr))
-    with open(file) as f:
-        return json.load(f)
-
-
-def check(is_so, what):
-    if not is_so:
-        raise SystemExit("wrong: %s" % what)
+    return results(PROGRAM, folder, *arguments)
 
 
 def plan(folder, port, lasts, down=2000):

@@ -73,7 +73,7 @@ def expect(lines, table):
 
 def check_text(text):
     lines = text.splitlines()
-    if lines.pop(0) != "hca_id: rnic0":
+    if lines.pop(0) != "hca_id: mlx4_0":
         raise SystemExit("no hca_id")
     device = expect(lines, DEVICE)
     ports = []

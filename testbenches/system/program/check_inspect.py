@@ -63,7 +63,7 @@ def listings():
         both = os.path.join(folder, "both.toml")
         with open(both, "w") as f:
             f.write("[host]\nuncore_khz = 1000000\n")
-        lines = run("devinfo", *CARD).rstrip("\n").split("\n")
+        lines = run("devinfo", "-d", "mlx4_0", *CARD).rstrip("\n").split("\n")
     device = expect(lines, DEVINFO)
     check(re.fullmatch(r"\s*port:\s*1", lines.pop(0)), "port 1")
     expect(lines, DEVINFO_PORT)
@@ -71,7 +71,7 @@ def listings():
     expect(lines, [("state", r"PORT_DOWN \(1\)")] + DEVINFO_PORT[1:])  # no cable: the guide's is in use
     check(not [l for l in lines if l.strip()], "nothing behind")
 
-    lines = run("ibstat", *CARD).rstrip("\n").split("\n")
+    lines = run("ibstat", "mlx4_0", *CARD).rstrip("\n").split("\n")
     check(lines.pop(0) == "CA 'mlx4_0'", "first line of ibstat")
     status = expect(lines, IBSTAT)
     check(lines.pop(0).strip() == "Port 1:", "Port 1")
@@ -196,17 +196,32 @@ def sysfs():
         check("exists" in error, error)
 
 
+def of_a_function():
+    """A function's device has the number of the function, and no board_id, which it cannot ask for."""
+    for verbose in ([], ["-v"]):
+        text = run("devinfo", "-d", "mlx4_2", "--functions", "2", "--function", "2", *verbose)
+        check(re.match(r"hca_id:\s+mlx4_2\n", text) and "board_id" not in text, text)
+    text = run("devinfo", "-v", "--ip", "eth1=192.168.1.2")
+    check("192.168.1.2, RoCE v2" in text and "10.0.0.1" not in text, text)
+
+
 def refusals():
     for wrong in ("eth3=10.0.0.1", "eth1", "eth1=10.0.0", "eth1.4095=10.0.0.1", "eth1.0=10.0.0.1", "eth1=ff02::1",
-                  "eth1=::", "ib0=10.0.0.1"):
+                  "eth1=::", "eth1=::1", "eth1=0.0.0.0", "eth1=224.0.0.1", "eth1=255.255.255.255", "ib0=10.0.0.1"):
         error = run("show-gids", "--ip", wrong, status=2)
         check(error.startswith("rnic: --ip: ") and error.count("\n") == 1, error)
     run("show-gids", "--set", "adapter.ports=1", "--ip", "eth2=10.0.0.1", status=2)
     run("show-gids", "--roce-mode", "3", status=2)
+    error = run("show-gids", "--roce-mode", "2", "--set", "adapter.port.roce_v2=false", status=2)
+    check(error.startswith("rnic: driver.roce_mode: ") and error.count("\n") == 1, error)
+    for command in (("devinfo", "-d", "mlx4_1"), ("devinfo", "-v", "-d", "mlx4_1"), ("ibstat", "mlx4_1")):
+        error = run(*command, status=2)
+        check(error == "rnic: device 'mlx4_1': the host has mlx4_0\n", error)
     run("latency", "--set", "driver.roce_mode=v1", "--roce", "v2", "--sizes", "8", status=2)
 
 
 gid_rules(listings())
 sysfs()
+of_a_function()
 refusals()
 print("inspection agrees with the documents")
