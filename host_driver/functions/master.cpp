@@ -334,8 +334,8 @@ void function_master::reset_was_reported(unsigned function) {
   functions_[function].resetting = true;
   clean_up(function);
   functions_[function].has_last = false;
-  channel_answer(function,
-                 0);  // what was under way has had its answer, which the next driver is not to take for its own
+  // The answer to what was under way is not the next driver's.
+  channel_answer(function, 0);
   device_.commands().command(abi::opcode::inform_flr_done, function);
   functions_[function].resetting = false;
   serve_channel(function);  // its driver may have begun anew
