@@ -161,6 +161,20 @@ TEST(VirtualFunctions, CommandsAreReportedOnceAnArming) {
   EXPECT_FALSE(d.fw.serve());
 }
 
+/// Reset again while the driver cleans up behind the first one: the function is offline until the second one is done.
+TEST(VirtualFunctions, ASecondResetKeepsTheChannelOffline) {
+  shared_card d;
+  ASSERT_EQ(d.run(opcode::arm_comm_channel), status::ok);
+  for (unsigned round = 0; round < 2; ++round) {
+    d.word(cr::channel_function_resets) = 1u << 2;
+    EXPECT_TRUE(d.fw.serve());
+    d.word(cr::channel_function_resets) = 0;
+    EXPECT_EQ(d.word(cr::channel_flags + 4 * 2), abi::comm::flag_offline) << round;
+    ASSERT_EQ(d.run(opcode::inform_flr_done, 2), status::ok);
+    EXPECT_EQ(d.word(cr::channel_flags + 4 * 2), 0u);
+  }
+}
+
 TEST(VirtualFunctions, ResetsAreReportedAndEndWhenTheDriverSaysSo) {
   shared_card d;
   namespace p = pcie::cr;
