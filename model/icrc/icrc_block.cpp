@@ -105,7 +105,7 @@ void icrc_insert::leave() {
 
 /// What has just entered leaves beat by beat.
 void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out) {
-  spans_.leave(e.frame->span, name(), "icrc", domain().edge_time(now() + pipeline_cycles));
+  spans_.leave_at_edge(e.frame->span, name(), "icrc", domain(), now() + pipeline_cycles);
   payload::frame_ptr f;
   if (engine_.at_once()) {
     finish(*e.frame, e.crc);

@@ -194,15 +194,20 @@ void receive_side::watch_departures(bool turnaround_waits) {
   if (falls != sim::never) owner_.wake_at(std::max(falls, owner_.now() + 1));
 }
 
+/// The frame has waited in its buffer if it was not handed on at the edge of its check.
+void receive_side::note_buffer(const payload::frame& f) {
+  const sim::time_ps on_way = f.loopback == payload::frame::loopback_none ? path_.mac : 0;
+  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f.stamp + on_way));
+  if (owner_.now_ps() > checked)
+    to_.spans.leave(f.span, owner_.name(), "ingress buffer", owner_.now_ps(), sim::wait::arbitration);
+}
+
 void receive_side::hand_out() {
   if (ingress_.empty()) return;
   if (!read_.is_free()) return read_.await();
   if (!out_.claim()) return;
   payload::frame_ptr f = ingress_.take();
-  const sim::time_ps on_way = f->loopback == payload::frame::loopback_none ? path_.mac : 0;
-  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + on_way));
-  if (owner_.now_ps() > checked)
-    to_.spans.leave(f->span, owner_.name(), "ingress buffer", owner_.now_ps(), sim::wait::arbitration);
+  if (f->span != 0) note_buffer(*f);
   const sim::cycle_t beats = payload::beats_of(f->length, to_.config.datapath_bytes);
   f->first_byte = owner_.now() + 1;
   read_.start(beats);

@@ -81,6 +81,7 @@ class receive_side {
     return column == eth_stats::untagged ? to_.set.default_priority : column;
   }
   void note_path(sim::span_id span, sim::time_ps arrival);
+  void note_buffer(const payload::frame& f);
   bool passes_fcs(payload::frame& f, unsigned column);
   bool is_short_enough(const payload::frame& f);
   bool consume_control(const payload::frame& f);

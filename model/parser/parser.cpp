@@ -143,14 +143,14 @@ void parser::take() {
   const sim::cycle_t headers = payload::byte_at(*f, header_bytes(*f, to == way::roce) - 1, config_.bytes_per_cycle);
   const sim::cycle_t parsed = std::max(headers, now()) + config_.parser_cycles;
   const sim::cycle_t matched = parsed + match_cycles(parsed);
-  spans_.leave(f->span, name(), "parser", domain().edge_time(parsed));
+  spans_.leave_at_edge(f->span, name(), "parser", domain(), parsed);
   if (to == way::nowhere) {
     end(*f);
   } else {
     const sim::cycle_t ready = std::max(matched, output_free_);  // none overtakes another, nor its last byte
     output_free_ = ready + beats;
     if (to == way::roce && pipeline_.empty() && ready >= blocked_to_ && roce_out.claim()) {
-      spans_.leave(f->span, name(), "gid match", domain().edge_time(ready));
+      spans_.leave_at_edge(f->span, name(), "gid match", domain(), ready);
       payload::stream_out(roce_out, std::move(f), now(), ready - now(), config_.bytes_per_cycle);
     } else {
       pipeline_.push({std::move(f), ready, to});
@@ -234,7 +234,6 @@ parser::way parser::classify(payload::frame& f) {
   if (e == wire::decode_error::not_roce) return plain_ethernet();
   const auto type = static_cast<wire::ether_type>(wire::load_be16(f.data() + p.l3_offset - 2));
   if (!(config_.roce_v2 && gids_.takes_roce_v2()) && type != wire::ether_type::roce_v1) return plain_ethernet();
-  std::copy_n(f.data(), p.dmac.size(), p.dmac.begin());
   if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {

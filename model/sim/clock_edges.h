@@ -61,7 +61,7 @@ class clock_edges {
     small_time_ = (fast_divider::limit - period_.num_ps) / period_.den;
   }
 
-  time_ps time(cycle_t k) const {
+  [[gnu::always_inline]] time_ps time(cycle_t k) const {
     return period_.phase_ps +
            (seldom(k >= small_cycle_) ? scale(k, period_.num_ps, period_.den) : by_den_(k * period_.num_ps));
   }
@@ -73,7 +73,7 @@ class clock_edges {
     return k == 0 || time(k) == t ? k : k - 1;
   }
   /// Whole cycles that cover `duration`, rounded up.
-  cycle_t cycles(time_ps duration) const {
+  [[gnu::always_inline]] cycle_t cycles(time_ps duration) const {
     return seldom(duration >= small_time_) ? scale(duration, period_.den, period_.num_ps, period_.num_ps - 1)
                                            : by_num_(duration * period_.den + period_.num_ps - 1);
   }

@@ -33,12 +33,12 @@ class fifo : public channel {
   fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
       : channel(name, domain, depth, width),
         latency_(latency),
+        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))),
         storage_(places_for(depth)),
         slots_(storage_.data()),
         clock_(&domain),
         places_(static_cast<std::uint32_t>(depth)),
-        mask_of_slots_(static_cast<std::uint32_t>(storage_.size() - 1)),
-        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))) {
+        mask_of_slots_(static_cast<std::uint32_t>(storage_.size() - 1)) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
 
@@ -52,7 +52,7 @@ class fifo : public channel {
   /// at those only that hold something.
   void show_in(std::uint64_t& mask, unsigned bit) {
     mask_ = &mask;
-    mask_bit_ = static_cast<std::uint8_t>(bit);
+    mask_bit_ = std::uint64_t{1} << bit;
   }
 
   /// While quiet, what is pushed does not tick the consumer, which takes it (take_due) when it is ticked for another
@@ -71,7 +71,7 @@ class fifo : public channel {
   }
   /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
   /// ticked at the next edge.
-  bool claim() {
+  [[gnu::always_inline]] bool claim() {
     const cycle_t now = clock_->now();
     if (seldom(occupied(now) == places_)) return false;
     return !seldom(port_used(now)) || refused_in(now);
@@ -89,7 +89,7 @@ class fifo : public channel {
   }
 
   /// Consumer's side.
-  bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->now(); }
+  [[gnu::always_inline]] bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
     entry& e = slots_[head_];
@@ -141,24 +141,25 @@ class fifo : public channel {
   void enter(U&& item, cycle_t cycles) {
     const cycle_t now = clock_->now();
     // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
-    const std::size_t held = occupied(now) + 1;
+    const std::uint32_t held = occupied(now) + 1;
     RNIC_ASSERT(held <= places_, name() + ": push into a full channel");
     entry& e = slots_[(head_ + count_) & mask_of_slots_];
     e.item = std::forward<U>(item);
-    const cycle_t visible = now + latency_ + cycles;
+    cycle_t visible = now + latency_ + cycles;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
-    } else if (seldom(++shown_ > items_a_cycle_)) {
-      beside_others(visible);
+    } else {
+      if (seldom(++shown_ > items_a_cycle_)) beside_others(visible);
+      visible = last_visible_;
     }
-    e.visible = last_visible_;
+    e.visible = visible;
     ++count_;
     ++usage_.pushes;
-    *mask_ |= std::uint64_t{1} << mask_bit_;
+    *mask_ |= mask_bit_;
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
     if (seldom(held == places_)) filled(now);
-    if (count_ >= wakes_from_) wake(*clock_, consumer_, last_visible_);
+    if (count_ >= wakes_from_) wake(*clock_, consumer_, visible);
   }
   // What follows is seldom, or is more than a call: each in one place, so that pushes and pops are short where they are
   // inlined.
@@ -199,7 +200,7 @@ class fifo : public channel {
     if (count_ != 0) {
       if (count_ >= wakes_from_) show_next(now);
     } else {
-      *mask_ &= ~(std::uint64_t{1} << mask_bit_);
+      *mask_ &= ~mask_bit_;
     }
   }
   /// Every slot was taken in this cycle, by items, or by those freed in it: the first of them ends the time in which
@@ -216,13 +217,16 @@ class fifo : public channel {
   void wake_producer(cycle_t when) {
     if (producer_ != nobody) wake(*clock_, producer_, when);
   }
-  std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
+  std::uint32_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
   // What a push uses, in the line of usage_.
   cycle_t last_visible_ = 0;
   unsigned latency_;
-  unsigned shown_ = 0;  // items that become visible at last_visible_
-  bool piped_ = false;  // the producer uses push_after
+  unsigned shown_ = 0;              // items that become visible at last_visible_
+  bool piped_ = false;              // the producer uses push_after
+  std::uint8_t producer_ = nobody;  // their places
+  std::uint8_t consumer_ = nobody;
+  std::uint16_t items_a_cycle_;  // width_
 
   // What seldom is.
   std::vector<entry> storage_;  // a power of two of them
@@ -238,13 +242,10 @@ class fifo : public channel {
   std::uint32_t places_;  // depth_
   std::uint32_t mask_of_slots_;
   cycle_t freed_at_ = never;
-  std::uint64_t* mask_ = &not_shown;  // of the consumer
-  std::uint32_t wakes_from_ = ~0u;    // so many items that a push, or a pop of others, ticks the consumer
-  std::uint32_t freed_now_ = 0;       // slots freed in cycle freed_at_, which stay occupied for the rest of it
-  std::uint16_t items_a_cycle_;       // width_
-  std::uint8_t mask_bit_ = 0;
-  std::uint8_t producer_ = nobody;  // their places
-  std::uint8_t consumer_ = nobody;
+  std::uint64_t* mask_ = &not_shown;      // of the consumer,
+  std::uint64_t mask_bit_ = 1;            // and the channel's bit in it
+  std::uint32_t wakes_from_ = ~0u;        // so many items that a push, or a pop of others, ticks the consumer
+  std::uint32_t freed_now_ = 0;           // slots freed in cycle freed_at_, which stay occupied for the rest of it
   inline static std::uint64_t not_shown;  // written, never read
 };
 

@@ -53,7 +53,7 @@ class memory_ports : public hierarchy_object {
   }
   /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
   /// next edge.
-  bool claim(unsigned user) {
+  [[gnu::always_inline]] bool claim(unsigned user) {
     begin();
     if (!seldom(!has_port(bit(user)))) return true;
     wait(user);

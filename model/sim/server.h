@@ -35,11 +35,11 @@ class server : public hierarchy_object {
   }
   ~server() override { owner_.domain().remove(*this); }
 
-  bool is_free() const { return owner_.now() >= free_at_; }
+  [[gnu::always_inline]] bool is_free() const { return owner_.now() >= free_at_; }
   /// First edge at which the next operation can start; not known (never) while one has begun and not ended.
   cycle_t free_at() const { return free_at_; }
   /// An operation of `interval` cycles. The engine must be free.
-  void start(cycle_t interval) {
+  [[gnu::always_inline]] void start(cycle_t interval) {
     const cycle_t now = owner_.now();
     RNIC_ASSERT(now >= free_at_, name() + ": operation started while the engine is busy");
     occupy(now, interval);
@@ -47,11 +47,8 @@ class server : public hierarchy_object {
   /// Work waits for the engine that cannot start because of `by`, a literal of the block ("tx_out", "egress credit"):
   /// blocked from the first edge at which it is free, until it starts, something else blocks it, or idle(). To be
   /// called in the tick in which that becomes so, and as often as the block likes.
-  void blocked(const char* by) {
-    if (by == blocked_by_) return;
-    idle();
-    blocked_by_ = by;
-    blocked_at_ = std::max(owner_.now(), free_at_);
+  [[gnu::always_inline]] void blocked(const char* by) {
+    if (by != blocked_by_) now_blocked(by);
   }
   /// What was blocked is gone, and nothing else waits.
   void idle() {
@@ -110,6 +107,11 @@ class server : public hierarchy_object {
     ++operations_;
   }
   std::uint64_t since() const { return std::max(owner_.now(), blocked_at_) - blocked_at_; }
+  [[gnu::noinline]] void now_blocked(const char* by) {
+    idle();
+    blocked_by_ = by;
+    blocked_at_ = std::max(owner_.now(), free_at_);
+  }
   // Most of what starts was not blocked: what start() asks is short, and this is in one place.
   [[gnu::noinline]] void settle() {
     if (since() != 0) add(blocked_, blocked_by_, since());

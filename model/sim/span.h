@@ -101,7 +101,12 @@ class span_recorder {
   void leave(span_id id, const std::string& block, const char* stage, time_ps at, wait waited = wait::none) {
     if (seldom(id != 0)) mark(id, block, stage, at, waited);
   }
-  /// The same where it has waited until `at` since it left its last stage; nothing where that was later.
+  /// The same at edge `edge` of a clock domain: its time is reckoned for a message that is followed, and for no other.
+  template <class Clock>
+  void leave_at_edge(span_id id, const std::string& block, const char* stage, const Clock& clock, cycle_t edge) {
+    if (seldom(id != 0)) mark(id, block, stage, clock.edge_time(edge), wait::none);
+  }
+  /// leave() where it has waited until `at` since it left its last stage; nothing where that was later.
   void wait_until(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
     if (id != 0 && at > spans_[id].end()) leave(id, block, stage, at, waited);
   }

@@ -17,6 +17,18 @@ void wake_wheel::keep_far(unsigned id, cycle_t when) {
   far_min_ = far_[far_head_].when;
 }
 
+/// Of edge `from`, whose slot is `first` and whose word has none from there on.
+cycle_t wake_wheel::next_in_other_words(cycle_t from, unsigned first) const {
+  constexpr unsigned words = size / 64;
+  for (unsigned n = 1; n <= words; ++n) {  // at last what its own word has before `first`
+    const unsigned word = (first / 64 + n) % words;
+    if (used_[word] == 0) continue;
+    const unsigned slot = word * 64 + static_cast<unsigned>(__builtin_ctzll(used_[word]));
+    return from + (slot - first) % size;
+  }
+  return never;
+}
+
 std::uint64_t wake_wheel::take_far(cycle_t now) {
   std::uint64_t due = 0;
   for (; far_head_ != far_.size() && far_[far_head_].when <= now; ++far_head_) {

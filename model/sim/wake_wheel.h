@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -26,7 +27,6 @@ class wake_wheel {
     const auto slot = static_cast<unsigned>(when % size);
     slots_[slot] |= std::uint64_t{1} << id;
     used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
-    used_words_ |= std::uint64_t{1} << (slot / 64);
   }
   /// The same for one that is further away; once for each edge.
   void keep_far(unsigned id, cycle_t when);
@@ -39,19 +39,11 @@ class wake_wheel {
   }
   /// The first edge behind `now` that has blocks, or never.
   cycle_t next_after(cycle_t now) const {
-    if (used_words_ == 0) return far_min_;
-    // The first used slot, once around: the rest of its word, then the other words in order.
+    // The first used slot, once around: the rest of its word, which has it as a rule, then the other words in order.
     const auto first = static_cast<unsigned>((now + 1) % size);
-    unsigned word = first / 64;
-    std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (first % 64));
-    if (bits == 0) {
-      static_assert(size / 64 < 64);
-      const std::uint64_t after = used_words_ & (~std::uint64_t{0} << (word + 1));
-      word = static_cast<unsigned>(__builtin_ctzll(after != 0 ? after : used_words_));
-      bits = used_[word];
-    }
-    const unsigned slot = word * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
-    const cycle_t near = now + 1 + (slot - first) % size;
+    const std::uint64_t bits = used_[first / 64] >> (first % 64);
+    const cycle_t near = seldom(bits == 0) ? next_in_other_words(now + 1, first)
+                                           : now + 1 + static_cast<unsigned>(__builtin_ctzll(bits));
     return near < far_min_ ? near : far_min_;
   }
   /// All wake-ups of a block.
@@ -65,14 +57,13 @@ class wake_wheel {
   };
   // Without a branch: whether the slot is empty is hard to foresee.
   std::uint64_t take_slot(unsigned slot) {
-    const std::uint64_t rest = used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-    used_words_ &= ~(std::uint64_t{rest == 0} << (slot / 64));
+    used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
     return std::exchange(slots_[slot], 0);
   }
+  [[gnu::noinline]] cycle_t next_in_other_words(cycle_t from, unsigned first) const;
   std::uint64_t take_far(cycle_t now);
 
   cycle_t far_min_ = never;
-  std::uint64_t used_words_ = 0;                 // which words of used_ are not zero, and
   std::array<std::uint64_t, size / 64> used_{};  // which slots are not empty
   std::array<std::uint64_t, size> slots_{};      // blocks, by edge modulo the size
   std::vector<far_wake> far_;                    // wake-ups beyond the slots, each once, the earliest first,

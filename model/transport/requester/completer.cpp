@@ -106,7 +106,7 @@ void completer::take_response() {
     const sim::cycle_t entered = owner_.domain().edge_at_or_after(spans_[span].end());
     const sim::cycle_t complete = std::min(asked_engine_, owner_.now());
     pipeline_.mark(spans_, span, owner_, std::min(entered, complete - pipeline_.cycles()));
-    spans_.leave(span, owner_.name(), "complete", owner_.domain().edge_time(complete));
+    spans_.leave_at_edge(span, owner_.name(), "complete", owner_.domain(), complete);
     if (asked_engine_ != sim::never)
       spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
   }
