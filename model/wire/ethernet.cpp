@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "model/wire/bytes.h"
 
@@ -76,9 +77,8 @@ gid gid_from_ipv4(std::uint32_t address) {
 }
 
 std::optional<std::uint32_t> ipv4_of(const gid& id) {
-  const bool mapped = std::all_of(id.begin(), id.begin() + 10, [](std::uint8_t b) { return b == 0; }) &&
-                      id[10] == 0xff && id[11] == 0xff;
-  if (!mapped) return std::nullopt;
+  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::memcmp(id.data(), mapped, sizeof mapped) != 0) return std::nullopt;
   return load_be32(id.data() + 12);
 }
 

@@ -93,6 +93,12 @@ constexpr bool any_of(operation o, std::initializer_list<operation> set) {
   return false;
 }
 
+constexpr std::uint8_t extension_bytes(const opcode_traits& t) {
+  return static_cast<std::uint8_t>((t.rdeth ? 4 : 0) + (t.xrceth ? 4 : 0) + (t.deth ? 8 : 0) + (t.reth ? 16 : 0) +
+                                   (t.atomic_eth ? 28 : 0) + (t.mask_eth ? 16 : 0) + (t.aeth ? 4 : 0) +
+                                   (t.atomic_ack_eth ? 8 : 0) + (t.immediate ? 4 : 0) + (t.ieth ? 4 : 0));
+}
+
 constexpr opcode_traits make_traits(std::uint8_t opcode) {
   using op = operation;
   opcode_traits t{};
@@ -130,6 +136,7 @@ constexpr opcode_traits make_traits(std::uint8_t opcode) {
                                op::write_last_immediate, op::read_response_last});
   t.first = !middle && !ends;
   t.last = !middle && !starts;
+  t.extension_bytes = extension_bytes(t);
   return t;
 }
 

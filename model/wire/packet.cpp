@@ -22,12 +22,6 @@ constexpr std::size_t icrc_length = 4;
 constexpr std::uint8_t next_header_udp = 17;
 constexpr std::uint8_t next_header_bth = 0x1b;
 
-std::size_t extension_length(const opcode_traits& t) {
-  return (t.rdeth ? 4u : 0u) + (t.xrceth ? 4u : 0u) + (t.deth ? 8u : 0u) + (t.reth ? 16u : 0u) +
-         (t.atomic_eth ? 28u : 0u) + (t.mask_eth ? 16u : 0u) + (t.aeth ? 4u : 0u) + (t.atomic_ack_eth ? 8u : 0u) +
-         (t.immediate ? 4u : 0u) + (t.ieth ? 4u : 0u);
-}
-
 constexpr std::size_t l3_length(encapsulation e) {
   switch (e) {
     case encapsulation::roce_v1:
@@ -40,10 +34,12 @@ constexpr std::size_t l3_length(encapsulation e) {
   return 0;
 }
 
+/// The sum of 32-bit words, folded, is that of the 16-bit words (RFC 1071, 2).
 std::uint16_t ipv4_checksum(const std::uint8_t* header) {
-  std::uint32_t sum = 0;
-  for (unsigned i = 0; i < ipv4_length; i += 2) sum += load_be16(header + i);
-  sum = (sum & 0xffff) + (sum >> 16);
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < ipv4_length; i += 4) sum += load_be32(header + i);
+  sum = (sum & 0xffff'ffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
   sum = (sum & 0xffff) + (sum >> 16);
   return static_cast<std::uint16_t>(~sum);
 }
@@ -289,7 +285,7 @@ decode_error read_transport(const std::uint8_t* frame, std::size_t length, const
   out.bth_offset = static_cast<std::uint16_t>(x.ib);
   const opcode_traits& t = traits(out.bth.opcode);
   if (!t.known) return decode_error::unknown_opcode;
-  const std::size_t payload = x.ib + bth_length + extension_length(t);
+  const std::size_t payload = x.ib + bth_length + t.extension_bytes;
   if (x.end < payload + icrc_length) return decode_error::bad_length;
   read_extensions(b + bth_length, t, out);
   const std::size_t body = x.end - icrc_length - payload;
@@ -367,15 +363,14 @@ decode_error decode(const std::uint8_t* frame, std::size_t length, packet& out, 
 
 std::size_t header_length(const packet& p) {
   return mac_header + (p.vlan_present ? vlan_tag : 0) + l3_length(p.encap) + bth_length +
-         extension_length(traits(p.bth.opcode));
+         traits(p.bth.opcode).extension_bytes;
 }
 
 std::uint8_t* build(packet& p, std::uint8_t* payload) {
   const opcode_traits& t = traits(p.bth.opcode);
-  const std::size_t extensions = extension_length(t);
   const std::size_t l3 = mac_header + (p.vlan_present ? vlan_tag : 0);
   const std::size_t ib = l3 + l3_length(p.encap);
-  const std::size_t headers = ib + bth_length + extensions;
+  const std::size_t headers = ib + bth_length + t.extension_bytes;
   p.bth.pad = static_cast<std::uint8_t>((0u - p.payload_length) & 3u);
   p.l3_offset = static_cast<std::uint16_t>(l3);
   p.bth_offset = static_cast<std::uint16_t>(ib);
@@ -388,7 +383,10 @@ std::uint8_t* build(packet& p, std::uint8_t* payload) {
   write_l3(frame + l3, p, p.icrc_offset + icrc_length - ib);
   write_bth(frame + ib, p.bth);
   write_extensions(frame + ib + bth_length, t, p);
-  std::memset(payload + p.payload_length, 0, p.bth.pad + icrc_length);
+  // Pad and ICRC, as two words that overlap by what the pad is less than one.
+  static_assert(icrc_length == 4);
+  store_le32(payload + p.payload_length, 0);
+  store_le32(payload + p.payload_length + p.bth.pad, 0);
   return frame;
 }
 

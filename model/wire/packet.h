@@ -76,7 +76,8 @@ struct opcode_traits {
   bool known, deth, reth, atomic_eth, mask_eth, aeth, atomic_ack_eth, immediate, ieth, rdeth, xrceth, payload;
   bool first, last;  ///< first packet of its message, last packet of its message (ONLY: both)
   bool request, response;
-  const char* name;  ///< e.g. "RC SEND First"
+  std::uint8_t extension_bytes;  ///< of all headers between BTH and payload
+  const char* name;              ///< e.g. "RC SEND First"
 };
 const opcode_traits& traits(std::uint8_t opcode);
 
