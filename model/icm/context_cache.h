@@ -13,6 +13,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/icm_map.h"
 #include "model/pcie/dma_if.h"
+#include "model/sim/channel.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 
@@ -120,7 +121,10 @@ class context_cache {
   context_place place_;
   context_tags tags_;
   context_transfers<Context> transfers_;
-  std::vector<Context> contexts_;       // by slot
+  struct alignas(sim::cache_line) place {
+    Context context;
+  };
+  std::vector<place> contexts_;         // by slot
   std::vector<std::uint32_t> stalled_;  // keys whose fill waits for something
   std::uint64_t progress_ = 0;
   statistics stats_;

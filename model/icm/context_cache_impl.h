@@ -30,7 +30,7 @@ void context_cache<Context>::service() {
     if (failed) ++stats_.failed_fills;
     if (s == no_slot) return;
     tags_.end_fill(s, failed);
-    if (!failed) contexts_[s] = data;
+    if (!failed) contexts_[s].context = data;
   });
 }
 
@@ -43,7 +43,7 @@ typename context_cache<Context>::result context_cache<Context>::lookup(std::uint
   if (i == no_slot) return start_fill(key);
   if (tags_[i].is == state::valid) {
     count_use(i);
-    out = &contexts_[i];
+    out = &contexts_[i].context;
     return result::hit;
   }
   if (tags_[i].is == state::filling) return result::pending;
@@ -70,7 +70,7 @@ typename context_cache<Context>::result context_cache<Context>::ask(std::uint32_
   const unsigned i = tags_.find_valid(place_.key_of(number));
   if (i == no_slot) return lookup(number, out);
   tags_[i].asked = true;
-  out = &contexts_[i];
+  out = &contexts_[i].context;
   return result::hit;
 }
 
@@ -83,7 +83,7 @@ void context_cache<Context>::use(std::uint32_t number) {
 template <class Context>
 Context* context_cache<Context>::peek(std::uint32_t number) {
   const unsigned i = tags_.find_valid(place_.key_of(number));
-  return i == no_slot ? nullptr : &contexts_[i];
+  return i == no_slot ? nullptr : &contexts_[i].context;
 }
 
 template <class Context>
@@ -164,7 +164,7 @@ bool context_cache<Context>::send_back(unsigned i) {
     return true;
   }
   if (!transfers_.may_write()) return false;
-  transfers_.write(tags_.key(i), contexts_[i], *address);
+  transfers_.write(tags_.key(i), contexts_[i].context, *address);
   return true;
 }
 
@@ -263,7 +263,7 @@ template <class Context>
 template <class F>
 void context_cache<Context>::for_each(F f) {
   for (unsigned i = 0; i != tags_.size(); ++i)
-    if (tags_[i].is == state::valid && (tags_.key(i) & second_key) == 0) f(tags_.key(i), contexts_[i]);
+    if (tags_[i].is == state::valid && (tags_.key(i) & second_key) == 0) f(tags_.key(i), contexts_[i].context);
 }
 
 }  // namespace rnic::icm

@@ -59,7 +59,7 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   static constexpr std::uint32_t chunk = 256;
   enum class state : std::uint8_t { idle, active, granted, stalled };
-  struct queue_pair {
+  struct alignas(sim::cache_line) queue_pair {
     std::uint32_t qpn = 0;
     std::uint32_t next = none;  // in the active list
     std::uint32_t uar = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/channel.h"
 #include "model/sim/seldom.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
@@ -84,7 +85,7 @@ class index_pool {
 };
 
 /// Lists that a QP can be in, once each.
-enum class qp_list : std::uint8_t { drain, resume, room, scatter, credit, halt, timer, back, withdraw, count };
+enum class qp_list : std::uint8_t { drain, timer, resume, room, scatter, credit, halt, back, withdraw, count };
 
 /// READs and atomics of a QP that may be under way. When an answer is lost the peer goes on with the others, and
 /// answers what is asked for again behind them: to ask for all of them again at each loss would fill its queue with
@@ -103,13 +104,11 @@ class read_window {
   std::uint8_t few_ = 0;  // 0: there is no limit but the QP's
 };
 
-/// What the requester knows of a QP beside its context: groups by who writes them (README.md).
-struct qp_runtime {
-  std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
+/// What the requester knows of a QP beside its context: groups by who writes them (README.md). Begins a line of the
+/// processor's cache; what a packet touches is in this one and the next.
+struct alignas(sim::cache_line) qp_runtime {
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
-  std::uint32_t reading = no_index;                ///< of these the first READ or atomic whose answer is not complete
-  std::uint32_t cut = no_index;                    ///< those that are forgotten, until go-back has taken them back
   /// What was sent, answered and sent again.
   struct {
     wire::psn_t sent_before;          ///< behind the last packet that was ever sent, if it resends
@@ -137,8 +136,8 @@ struct qp_runtime {
     bool poked = false;                       ///< resumed while a unit serves it
     standstill waits_for = standstill::none;  ///< why it gave up its last unit, until it has one
   } turn;
-  std::uint16_t member = 0;  ///< bit per list
   read_window reads;
+  std::uint16_t member = 0;    ///< bit per list
   bool unwalked = false;       ///< it is in error, and go-back has not found the first message that did not complete
   bool kept_for_back = false;  ///< go-back has its context pinned
   bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
@@ -148,16 +147,6 @@ struct qp_runtime {
     bool halting = false, halted = false, discard = false;
     bool flushing = false;  ///< halting: only the context's way back to ICM is left
   } stop;
-  /// The operation on keys before WQE `end` was executed and not completed: a retransmission that goes back behind it
-  /// leaves it out.
-  struct {
-    bool valid = false;
-    std::uint32_t end = 0;
-  } keys;
-  /// Its packets that will not leave, until go-back has written that (withdrawals.h).
-  struct {
-    std::uint64_t first = 0, behind = 0;
-  } withdraw;
   /// Of acknowledgement or RNR.
   struct {
     sim::cycle_t deadline = sim::never;  ///< until when it is to run
@@ -166,10 +155,24 @@ struct qp_runtime {
     std::uint8_t tag = 0;                ///< of the last start that was sent
     bool for_receiver = false;           ///< it runs until the receiver is ready
   } timer;
+  /// The operation on keys before WQE `end` was executed and not completed: a retransmission that goes back behind it
+  /// leaves it out.
+  struct {
+    bool valid = false;
+    std::uint32_t end = 0;
+  } keys;
+  std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};  ///< the lists of each packet come first
+  std::uint32_t reading = no_index;  ///< of its messages the first READ or atomic whose answer is not complete
+  std::uint32_t cut = no_index;      ///< those that are forgotten, until go-back has taken them back
+  /// Its packets that will not leave, until go-back has written that (withdrawals.h).
+  struct {
+    std::uint64_t first = 0, behind = 0;
+  } withdraw;
   /// Nothing is started for it until something comes that it waits for.
   bool must_stop() const { return stop.halting || stop.halted || progress.rnr_wait || failing; }
   bool nothing_under_way() const { return under_way.packets == 0 && under_way.jobs == 0 && under_way.fetches == 0; }
 };
+static_assert(sizeof(qp_runtime) == 3 * sim::cache_line);
 
 /// Table of QPs, flat and grown by pages.
 class qp_table {
@@ -184,7 +187,7 @@ class qp_table {
       if (p)
         for (qp_runtime& r : *p) f(r);
   }
-  qp_runtime& operator[](std::uint32_t qpn) {
+  [[gnu::always_inline]] qp_runtime& operator[](std::uint32_t qpn) {
     const auto& p = pages_[(qpn & mask_) / page];
     if (sim::seldom(!p)) add_page(qpn);
     return (*p)[qpn % page];
