@@ -97,7 +97,8 @@ void translation::accept() {
   const unsigned index = static_cast<unsigned>(__builtin_ctzll(free_));
   free_ &= free_ - 1;
   job& j = jobs_[index];
-  j.request = request[client].pop();
+  j.request = request[client].front();
+  request[client].drop();
   RNIC_ASSERT(j.request.length <= 4096, name() + ": a request is at most 4096 bytes");
   j.answer = translate_response{};
   j.answer.tag = j.request.tag;

@@ -16,15 +16,16 @@ engine_stage::engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engin
       server_(owner, "engine") {}
 
 std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) {
-  RNIC_ASSERT(can_start(), owner_.name() + ": frame started while the engine is busy");
+  const sim::cycle_t now = owner_.now();
+  RNIC_ASSERT(input_free_at_ <= now && !frames_.full(), owner_.name() + ": frame started while the engine is busy");
   entry& e = frames_.extend();
   e.frame = std::move(frame);
   e.crc = at_once_ && what.wanted ? engine_->process(what.encap, what.data, what.length).crc : 0;
   e.blocked = e.handed = false;
   e.ready_at = e.last_beat = sim::never;
-  e.what = what;
-  e.start = std::max(owner_.now(), what.first_beat);
-  const std::uint64_t beats = e.beats = sim::beats_of(what.length, width_), passed = beats + (e.start - owner_.now());
+  if (!at_once_) e.what = what;  // that of the model is done with
+  e.start = std::max(now, what.first_beat);
+  const std::uint64_t beats = e.beats = sim::beats_of(what.length, width_), passed = beats + (e.start - now);
   e.tail = what.frame > passed ? what.frame - passed : 0;
   server_.start(std::max(what.frame, passed));
   input_free_at_ = sim::never;

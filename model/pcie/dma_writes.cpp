@@ -40,8 +40,7 @@ void dma_writes::start(unsigned client, dma_request&& r) {
   level_.reset();
   begin(client);
   // It is seen a cycle after it was given; what is longer is a wait for other requests.
-  const sim::time_ps seen = spans_[write_.span].end() + owner_.domain().longest_cycle();
-  if (write_.span != 0 && owner_.now_ps() > seen)
+  if (write_.span != 0 && owner_.now_ps() > spans_[write_.span].end() + owner_.domain().longest_cycle())
     spans_.leave(write_.span, owner_.name(), "turn", owner_.now_ps(), sim::wait::arbitration);
   ++counts_.requests;
   counts_.bytes += write_.length;
@@ -70,8 +69,8 @@ bool dma_writes::stop() {
 }
 
 std::uint32_t dma_writes::packet_bytes() const {
-  const std::uint32_t payload = space_.now().max_payload;
-  const auto into = aligned_ ? static_cast<std::uint32_t>(write_.address % payload) : 0;
+  const std::uint32_t payload = space_.now().max_payload;  // a power of two (Base Specification 3.0, 7.8.4)
+  const auto into = aligned_ ? static_cast<std::uint32_t>(write_.address) & (payload - 1) : 0;
   return to_boundary(write_.address, write_.length - written_, payload - into);
 }
 

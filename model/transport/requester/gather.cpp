@@ -35,7 +35,9 @@ void gather::tick() {
 }
 
 void gather::accept() {
-  if (!queue_.full() && job_in.can_pop()) queue_.push(job_in.pop());
+  if (queue_.full() || !job_in.can_pop()) return;
+  queue_.push(std::move(job_in.front()));
+  job_in.drop();
 }
 
 // What was asked for under the key is in its frame; what was not will be refused by translation.

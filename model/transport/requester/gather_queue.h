@@ -42,11 +42,13 @@ class gather_queue {
   }
 
   bool full() const { return slots_.full(); }
-  void push(gather_job job) {
+  void push(gather_job&& job) {
     gather_slot& s = slots_.extend();
-    s = gather_slot{};
     s.job = std::move(job);
+    s.asked = s.pending = 0;
     s.syndrome = s.job.syndrome;
+    s.dropped = s.blocked = false;
+    s.asked_at = s.failed_at = 0;
   }
 
   gather_slot& at(std::uint32_t number) { return slots_[number - first_]; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/scheduler/scheduler_if.h"
+#include "model/sim/beats.h"
 #include "model/transport/requester/ethernet_send.h"
 #include "model/transport/requester/message_entry.h"
 #include "model/transport/requester/mlx_wqe.h"
@@ -235,7 +236,8 @@ bool processing_units::load(send_unit& u) {
     const std::uint32_t at = u.window.place_of(c, n);
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
       constexpr unsigned line = abi::wqe::inline_data::boundary;
-      u.at_wqe.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
+      const std::uint32_t taken = (u.wqe.size + line - 1) / line * line;
+      u.at_wqe.taking = config_.descriptor_cycles + static_cast<unsigned>(sim::whole(taken, config_.datapath_bytes));
       reader_.read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
       return true;
     }

@@ -101,7 +101,7 @@ void requester::tick() {
   if (holds(of_cnms) && cnm_in.can_pop()) limiter_.notified(cnm_in.pop());
   pacing_.wake_due();
   go_back_.walk();
-  completions_.work();
+  if (!messages_.to_complete().empty()) completions_.work();
   control_.work();
   processing_.work();
   transmit_.work();

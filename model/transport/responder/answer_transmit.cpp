@@ -140,7 +140,8 @@ void answer_transmit::accept() {
     line& l = lines_[n];
     spans_.leave(j.frame->span, name(), "accept", now_ps());
     waiting& w = l.places[u].extend();
-    w.job = from[u].job.pop();
+    w.job = std::move(from[u].job.front());
+    from[u].job.drop();
     w.accepted = now();
     l.order.push(static_cast<std::uint8_t>(u));
     waiting_ |= bit(n);
@@ -232,9 +233,11 @@ void answer_transmit::address(const icm::path& path, const gid::source& from_her
 
 void answer_transmit::write_headers(answer_job& j, const gid::source& from_here) const {
   payload::frame& f = *j.frame;
-  f.packet = wire::packet{};
   address(j.path, from_here, f);
   wire::packet& p = f.packet;
+  p.ipv4_id = p.udp_checksum = 0;
+  p.ipv4_fragment = 0x4000;
+  p.bth = wire::bth{};
   p.bth.opcode = j.opcode;
   p.bth.dest_qp = j.remote_qpn;
   p.bth.psn = wire::psn_t(j.psn);

@@ -139,7 +139,7 @@ void responder::tick() {
   if (holds(of_room)) acknowledgements.work();
   fetches.work();
   receives_.work();
-  commit_.work();
+  if (!slots_.empty()) commit_.work();
   answers_.send();
   errors_.poll();
   errors_.attend();
