@@ -126,7 +126,7 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
   announce_lacp(to, c.lacp);
   announce_addresses(to, c);
   const sim::range of_functions{0, 126, "virtual functions",
-                                "net/main.c: num_vfs=port1,port2,port1+2; the first of host.functions; --functions"};
+                                "adapter control plane 8 (main.c: num_vfs): the first of host.functions; --functions"};
   to.add("driver.functions.port1", c.functions_port_1, of_functions);
   to.add("driver.functions.port2", c.functions_port_2, of_functions);
   to.add("driver.functions.vlan", c.function_vlan,
@@ -134,9 +134,11 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.functions.max_rate_mbps", c.function_max_rate_mbps,
          sim::range{0, 400'000, "Mb/s", "adapter control plane 4.22: SET_VPORT_QOS of each virtual function; 0: none"});
   to.add("driver.functions.mad_buffers", c.function_mad_buffers,
-         sim::range{16, 4096, "datagrams", "mlx4_ib.h: MLX4_NUM_TUNNEL_BUFS 512: of each function's QP1, each way"});
+         sim::range{16, 4096, "datagrams",
+                    "adapter control plane 8 (mlx4_ib.h: MLX4_NUM_TUNNEL_BUFS): of each function's QP1"});
   to.add("driver.functions.cm_id_keep_ms", c.function_cm_id_keep_ms,
-         sim::range{1, 3'600'000, "ms", "mlx4/cm.c: CM_CLEANUP_CACHE_TIMEOUT: communication IDs of ended connections"});
+         sim::range{1, 3'600'000, "ms",
+                    "adapter control plane 8 (ib/cm.c: CM_CLEANUP_CACHE_TIMEOUT): IDs of ended connections"});
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
