@@ -12,7 +12,7 @@ using object = resource_tracker::object;
 
 namespace {
 
-constexpr std::uint32_t qpn_mask = 0xffffff;
+constexpr std::uint32_t qpn_of_modifier = 0xffffff;
 constexpr std::uint32_t xrc_receives = 1u << 23;
 constexpr std::uint8_t gid_is_base = 0x80;
 
@@ -193,7 +193,7 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, serv
 /// Of the command's modifier. XRC queue pairs that receive have bit 23 beside the number of their place in the table
 /// (mlx4_ib: create_qp_common); hardware knows a queue pair by the number of its first command and by no other.
 resource_tracker::object* function_master::named_qp(const request& r) {
-  const std::uint32_t qpn = r.modifier & qpn_mask;
+  const std::uint32_t qpn = r.modifier & qpn_of_modifier;
   object* o = tracker_.find(r.function, resource::qp, qpn);
   if (o == nullptr) o = tracker_.find(r.function, resource::qp, qpn & ~xrc_receives);
   return o != nullptr && o->with_hardware && o->qpn != qpn ? nullptr : o;
@@ -220,7 +220,7 @@ abi::status function_master::change_qp(request& r) {
   abi::set(c, q::qos_vport, static_cast<std::uint8_t>(set.max_rate_mbps != 0 ? r.function : 0));
   abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
   if (r.op == abi::opcode::rst2init_qp) {
-    const bool plain_number = tracker_.find(r.function, resource::qp, r.modifier & qpn_mask) != nullptr;
+    const bool plain_number = tracker_.find(r.function, resource::qp, r.modifier & qpn_of_modifier) != nullptr;
     if (!plain_number && number != service_xrc) return status::bad_op;
     const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
     if (!own_cq(abi::get(c, q::send_cqn)) || !own_cq(abi::get(c, q::receive_cqn))) return status::bad_op;
@@ -262,7 +262,7 @@ abi::status function_master::change_qp(request& r) {
   if (has_path) o->port = port;
   if (!begins) return s;
   o->with_hardware = true;
-  o->qpn = r.modifier & qpn_mask;
+  o->qpn = r.modifier & qpn_of_modifier;
   hold_for_qp(*o, c);
   return s;
 }
