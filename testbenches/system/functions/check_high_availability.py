@@ -7,12 +7,14 @@ the other port as tshark reads them. What is not met is refused by name.
 
 usage: check_high_availability.py PROGRAM
 """
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
+from measured_run import check, results
 
 PROGRAM = sys.argv[1]
 MANAGED = ["--set", "driver.steering=device_managed"]
@@ -20,18 +22,7 @@ LOAD = ["--sizes", "4096", "--qps", "4", "--messages", "4000"]
 
 
 def run(folder, *arguments):
-    file = os.path.join(folder, "r.json")
-    done = subprocess.run([PROGRAM] + list(arguments) + ["--json", file, "--overwrite", "--quiet"], capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        raise SystemExit("%s: status %d\n%s" % (" ".join(arguments), done.returncode, done.stderr))
-    with open(file) as f:
-        return json.load(f)
-
-
-def check(is_so, what):
-    if not is_so:
-        raise SystemExit("wrong: %s" % what)
+    return results(PROGRAM, folder, *arguments)
 
 
 def plan(folder, outages):
