@@ -239,9 +239,7 @@ TEST(FunctionFlows, GoWithTheFunction) {
     };
     attach_all(thief.b.dev(), thief.b.qp->qp_num);
     const std::uint64_t writes = at_b(system, "steering.flows.writes");
-    host_driver::bus_if& bus = system.node_b().bus(2);
-    constexpr std::uint16_t device_control = 0x68;
-    bus.config_write32(device_control, bus.config_read32(device_control) | 0x8000);
+    initiate_reset(system.node_b().bus(2));
     thief.a.at.bus->spend_ps(1000 * us);
     EXPECT_TRUE(system.node_b().master().tracker().of(2, host_driver::resource_flow).empty());
     EXPECT_EQ(at_b(system, "steering.flows.writes"), writes + 20) << "hardware has them no more";

@@ -38,18 +38,7 @@ TEST(Intrusion, AQueuePairHasOneNumber) {
     std::uint64_t number = 0;
     ASSERT_EQ(channel.execute({opcode::alloc_res, 0, abi::res_op::reserve, std::uint64_t{1} << 32 | 1, 0, &number}), 0);
     const auto qpn = static_cast<std::uint32_t>(number);
-    const auto init = [&](std::uint32_t as) {
-      command_channel::mailbox box(channel);
-      std::uint8_t* c = box.data() + abi::qp_mailbox::context;
-      abi::set(c, q::pd, s.thief.b.at.pd->pdn);
-      abi::set(c, q::send_cqn, s.thief.b.send_cq->cqn);
-      abi::set(c, q::receive_cqn, s.thief.b.receive_cq->cqn);
-      abi::set(c, q::uar, abi::uar::reserved_pages);
-      abi::set(c, q::local_qpn, as);
-      c[0x0a] = 2 << 3 | 2;
-      abi::store_mtt(c, q::mtt_high, q::mtt_low, std::uint64_t{s.own.region->mtt.first} * abi::mtt::bytes);
-      return channel.write(box, opcode::rst2init_qp, as);
-    };
+    const auto init = [&](std::uint32_t as) { return begin_qp(s, as, [](std::uint8_t*) {}); };
     EXPECT_NE(init(qpn ^ 1u << 23), 0);
     EXPECT_NE(init(qpn ^ 1u << 18), 0);
     EXPECT_EQ(init(qpn), 0);
@@ -80,9 +69,7 @@ TEST(Intrusion, XrcQueuePairsGoWithTheFunction) {
       return abi::get(box.data(), abi::at(abi::qp_mailbox::context, abi::qpc::state));
     };
     EXPECT_NE(state(), 0u);
-    host_driver::bus_if& bus = system.node_b().bus(2);
-    constexpr std::uint16_t device_control = 0x68;
-    bus.config_write32(device_control, bus.config_read32(device_control) | 0x8000);
+    initiate_reset(system.node_b().bus(2));
     s.victim.b.at.bus->spend_ps(1000 * us);
     EXPECT_EQ(state(), 0u);
     EXPECT_EQ(s.thief.b.dev().abandon(), 0);
@@ -269,9 +256,7 @@ TEST(Intrusion, GroupsForgetAFunctionThatIsGone) {
     ASSERT_EQ(s.thief.b.dev().attach_mcast(hosts::make_qp(again, o, *s.thief.b.send_cq, *s.thief.b.receive_cq), &group),
               0);
     EXPECT_EQ(members(), 1u);
-    host_driver::bus_if& bus = system.node_b().bus(2);
-    constexpr std::uint16_t device_control = 0x68;
-    bus.config_write32(device_control, bus.config_read32(device_control) | 0x8000);
+    initiate_reset(system.node_b().bus(2));
     s.victim.b.at.bus->spend_ps(1000 * us);
     EXPECT_EQ(members(), 0u);
     EXPECT_EQ(s.thief.b.dev().abandon(), 0);

@@ -233,19 +233,7 @@ TEST(Isolation, AnOwnQueuePairTakesOwnThingsOnly) {
     ASSERT_EQ(
         channel.execute({abi::opcode::alloc_res, 0, abi::res_op::reserve, std::uint64_t{1} << 32 | 1, 0, &number}), 0);
     const auto qpn = static_cast<std::uint32_t>(number);
-    const auto init = [&](const std::function<void(std::uint8_t*)>& change) {
-      command_channel::mailbox box(channel);
-      std::uint8_t* c = box.data() + abi::qp_mailbox::context;
-      abi::set(c, q::pd, s.thief.b.at.pd->pdn);
-      abi::set(c, q::send_cqn, s.thief.b.send_cq->cqn);
-      abi::set(c, q::receive_cqn, s.thief.b.receive_cq->cqn);
-      abi::set(c, q::uar, abi::uar::reserved_pages);
-      abi::set(c, q::local_qpn, qpn);
-      c[0x0a] = 2 << 3 | 2;
-      abi::store_mtt(c, q::mtt_high, q::mtt_low, std::uint64_t{s.own.region->mtt.first} * abi::mtt::bytes);
-      change(c);
-      return channel.write(box, abi::opcode::rst2init_qp, qpn);
-    };
+    const auto init = [&](const std::function<void(std::uint8_t*)>& change) { return begin_qp(s, qpn, change); };
     EXPECT_NE(init([&](std::uint8_t* c) { abi::set(c, q::send_cqn, s.victim.b.send_cq->cqn); }), 0);
     EXPECT_NE(init([&](std::uint8_t* c) { abi::set(c, q::receive_cqn, s.victim.b.receive_cq->cqn); }), 0);
     EXPECT_NE(init([&](std::uint8_t* c) {

@@ -244,15 +244,7 @@ TEST(SinglePort, AddressVectorsDoNotLeadElsewhere) {
         abi::set(ah->av, abi::wqe::datagram::port, port);
         const std::array<std::uint64_t, 2> before{sent_by(system, 1), sent_by(system, 2)};
         post_receive(l.b, {{to.address(), 2048, to.region->lkey}});
-        ibv_sge sge{from.address(), 100, from.region->lkey};
-        ibv_send_wr wr{}, *bad = nullptr;
-        wr.sg_list = &sge;
-        wr.num_sge = 1;
-        wr.opcode = IBV_WR_SEND;
-        wr.send_flags = IBV_SEND_SIGNALED;
-        wr.wr.ud = {ah, l.b.qp->qp_num, hosts::datagram_qkey};
-        hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
-        EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+        EXPECT_EQ(send_datagram(l.a, ah, l.b.qp->qp_num, from, 100), IBV_WC_SUCCESS);
         EXPECT_EQ(l.b.wait_receive().status, IBV_WC_SUCCESS);
         EXPECT_EQ(sent_by(system, function), before[function - 1] + 1) << port;
         EXPECT_EQ(sent_by(system, 3 - function), before[2 - function]) << port;
@@ -263,15 +255,7 @@ TEST(SinglePort, AddressVectorsDoNotLeadElsewhere) {
       host_driver::address_handle* const ah = l.a.dev().create_ah(l.a.at.pd, &path);
       abi::set(ah->av, abi::wqe::datagram::gid_index,
                std::uint8_t{112});  // behind the end of the port's only window, where the physical function's begin
-      ibv_sge sge{from.address(), 100, from.region->lkey};
-      ibv_send_wr wr{}, *bad = nullptr;
-      wr.sg_list = &sge;
-      wr.num_sge = 1;
-      wr.opcode = IBV_WR_SEND;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      wr.wr.ud = {ah, l.b.qp->qp_num, hosts::datagram_qkey};
-      hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
-      EXPECT_NE(l.a.wait_send().status, IBV_WC_SUCCESS);
+      EXPECT_NE(send_datagram(l.a, ah, l.b.qp->qp_num, from, 100), IBV_WC_SUCCESS);
       EXPECT_EQ(system.statistics().value("a.adapter.gather.source_gid.function") +
                     system.statistics().value("a.adapter.gather.source_gid.invalid"),
                 refused + 1);

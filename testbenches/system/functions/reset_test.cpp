@@ -8,8 +8,7 @@
 namespace rnic::system_test {
 namespace {
 
-constexpr std::uint16_t device_control = 0x68, command = 0x04;
-constexpr std::uint32_t initiate_reset = 0x8000;
+constexpr std::uint16_t command = 0x04;
 
 void expect_nothing_left(hosts::two_nodes& system, unsigned function) {
   using host_driver::resource;
@@ -39,7 +38,7 @@ TEST(FunctionReset, LeavesTheOthersAlone) {
     post_write(lost.a, source, gone, 1 << 20);
     kept.a.at.bus->spend_ps(100 * us);
     host_driver::bus_if& bus = system.node_b().bus(1);
-    bus.config_write32(device_control, bus.config_read32(device_control) | initiate_reset);
+    initiate_reset(bus);
     EXPECT_EQ(bus.config_read32(command) & 4, 0u) << "no bus master after it";
     EXPECT_EQ(lost.a.wait_send(1000 * ms).status, IBV_WC_RETRY_EXC_ERR);
     EXPECT_EQ(kept.a.wait_send().status, IBV_WC_SUCCESS);
@@ -97,8 +96,8 @@ TEST(FunctionReset, InTheMiddleOfACommand) {
       constexpr std::uint32_t posted = 5;
       bus.mmio_write32(2, comm::slave_write, toggle << comm::toggle_shift | posted << comm::command_shift);
       bus.spend_ps((round + random() % 8) * 400'000);
-      bus.config_write32(device_control, bus.config_read32(device_control) | initiate_reset);
-      if (round % 3 == 0) bus.config_write32(device_control, bus.config_read32(device_control) | initiate_reset);
+      initiate_reset(bus);
+      if (round % 3 == 0) initiate_reset(bus);
       ASSERT_EQ(system.node_b().device(2).abandon(), 0);
       ASSERT_EQ(system.node_b().device(2).open(), 0) << round;
     }

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "model/abi/contexts.h"
+#include "model/abi/registers.h"
 #include "testbenches/system/functions/shared_card.h"
 
 namespace rnic::system_test {
@@ -29,6 +31,23 @@ struct scene {
   hosts::buffer theirs, own, sent;
   std::vector<std::uint8_t> before;
 };
+
+/// RST2INIT of the thief's queue pair `as`, all right but for what `change` makes of its context; the command's error.
+inline int begin_qp(const scene& s, std::uint32_t as, const std::function<void(std::uint8_t* context)>& change) {
+  namespace q = abi::qpc;
+  host_driver::command_channel& channel = s.thief.b.dev().commands();
+  host_driver::command_channel::mailbox box(channel);
+  std::uint8_t* c = box.data() + abi::qp_mailbox::context;
+  abi::set(c, q::pd, s.thief.b.at.pd->pdn);
+  abi::set(c, q::send_cqn, s.thief.b.send_cq->cqn);
+  abi::set(c, q::receive_cqn, s.thief.b.receive_cq->cqn);
+  abi::set(c, q::uar, abi::uar::reserved_pages);
+  abi::set(c, q::local_qpn, as);
+  c[0x0a] = 2 << 3 | 2;
+  abi::store_mtt(c, q::mtt_high, q::mtt_low, std::uint64_t{s.own.region->mtt.first} * abi::mtt::bytes);
+  change(c);
+  return channel.write(box, abi::opcode::rst2init_qp, as);
+}
 
 inline void with_scene(const std::function<void(hosts::two_nodes&, scene&)>& body) {
   hosts::two_nodes system(shared_cards(2));

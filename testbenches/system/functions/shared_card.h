@@ -29,12 +29,9 @@ inline link connect(hosts::node& a, unsigned function_a, hosts::node& b, unsigne
   return l;
 }
 
-/// A datagram of `length` bytes from `by` to the address of `to`, for queue pair `qpn`; the status of its completion.
-inline ibv_wc_status send_datagram(const side& by, const hosts::connection_options& o, const hosts::endpoint& to,
-                                   std::uint32_t qpn, const hosts::buffer& from, std::uint32_t length) {
-  const ibv_ah_attr path = hosts::path_of(by.at, o, to);
-  by.dev().add_neighbour(to.gid, to.mac);
-  host_driver::address_handle* const ah = by.dev().create_ah(by.at.pd, &path);
+/// A datagram of `length` bytes from `by`, by the way of `ah`, for queue pair `qpn`; the status of its completion.
+inline ibv_wc_status send_datagram(const side& by, host_driver::address_handle* ah, std::uint32_t qpn,
+                                   const hosts::buffer& from, std::uint32_t length) {
   EXPECT_NE(ah, nullptr);
   if (ah == nullptr) return IBV_WC_GENERAL_ERR;
   ibv_sge sge{from.address(), length, from.region->lkey};
@@ -46,6 +43,21 @@ inline ibv_wc_status send_datagram(const side& by, const hosts::connection_optio
   wr.wr.ud = {ah, qpn, hosts::datagram_qkey};
   hosts::require(by.dev().post_send(by.qp, &wr, &bad), "post_send");
   return by.wait_send(1000 * ms).status;
+}
+
+/// The same to the address of `to`.
+inline ibv_wc_status send_datagram(const side& by, const hosts::connection_options& o, const hosts::endpoint& to,
+                                   std::uint32_t qpn, const hosts::buffer& from, std::uint32_t length) {
+  const ibv_ah_attr path = hosts::path_of(by.at, o, to);
+  by.dev().add_neighbour(to.gid, to.mac);
+  return send_datagram(by, by.dev().create_ah(by.at.pd, &path), qpn, from, length);
+}
+
+/// Initiates a function level reset of the function behind `bus` (PCI Express Base 7.8.4).
+inline void initiate_reset(host_driver::bus_if& bus) {
+  constexpr std::uint16_t device_control = 0x68;
+  constexpr std::uint32_t initiate = 0x8000;
+  bus.config_write32(device_control, bus.config_read32(device_control) | initiate);
 }
 
 /// What host b's adapter has counted.
