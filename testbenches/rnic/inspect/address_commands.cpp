@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <functional>
 #include <string>
 
 #include "host_driver/cm/cma.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/inspect/commands.h"
 #include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/inspect/interfaces.h"
 #include "testbenches/rnic/results.h"
@@ -104,59 +106,56 @@ int run_cma_roce_tos(const cma_options& o) {
   });
 }
 
-}  // namespace
-
-address_commands::address_commands(const adder& add) {
-  add_compat_gid(add);
-  roce_mode_command_ = add_connections(add, "cma-roce-mode",
-                                       "RoCE version in which rdma_cm connects, as cma_roce_mode shows it", roce_mode_);
-  roce_mode_command_->add_option("-m", roce_mode_.value, "Sets it: 1 or 2")
-      ->check(CLI::IsMember({1, 2}))
-      ->type_name("MODE");
-  roce_tos_command_ = add_connections(
-      add, "cma-roce-tos", "ToS of rdma_cm's connections that set none, as cma_roce_tos shows it", roce_tos_);
-  roce_tos_command_->add_option("-t", roce_tos_.value, "Sets it")->check(CLI::Range(0, 255))->type_name("TOS");
-}
-
-void address_commands::add_compat_gid(const adder& add) {
-  compat_command_ =
-      add("compat-gid", "Adds the address by which hosts of RoCE v1 are known that have no IP addresses", compat_.host);
-  compat_command_
-      ->add_option("-d", compat_.interface, "Network interface of a port, or the bond's: eth1, eth2 or bond0")
+void add_compat_gid(command_line& line) {
+  auto& o = line.keep(compat_gid_options{});
+  CLI::App& command = add_device_command(
+      line, "compat-gid", "Adds the address by which hosts of RoCE v1 are known that have no IP addresses", o.host);
+  command.add_option("-d", o.interface, "Network interface of a port, or the bond's: eth1, eth2 or bond0")
       ->required()
       ->type_name("NETDEV");
   const CLI::Range vids(1, 4094);
   CLI::Option* const own =
-      compat_command_->add_option("-v", compat_.vlan, "VLAN ID of the remote interface, which becomes part of the GID")
+      command.add_option("-v", o.vlan, "VLAN ID of the remote interface, which becomes part of the GID")
           ->check(vids)
           ->type_name("VLAN");
-  compat_command_
-      ->add_option_function<std::uint16_t>(
+  command
+      .add_option_function<std::uint16_t>(
           "-V",
-          [this](std::uint16_t vlan) {
-            compat_.vlan = vlan;
-            compat_.vlan_interface = true;
+          [&o](std::uint16_t vlan) {
+            o.vlan = vlan;
+            o.vlan_interface = true;
           },
           "The same, and the address is one of the local interface of this VLAN")
       ->check(vids)
       ->excludes(own)
       ->type_name("VLAN");
-  compat_command_->add_flag("-n", compat_.dry, "Only prints the commands that do it on a Linux host");
+  command.add_flag("-n", o.dry, "Only prints the commands that do it on a Linux host");
+  line.on(command, [&o] { return run_compat_gid(o); });
 }
 
-CLI::App* address_commands::add_connections(const adder& add, const char* name, const char* what,
-                                            cma_options& options) {
-  CLI::App* const command = add(name, what, options.host);
-  command->add_option("-d", options.device, "The device")->type_name("DEV")->capture_default_str();
-  command->add_option("-p", options.port, "Its port")->type_name("PORT")->capture_default_str();
-  return command;
+/// With the option that sets the value.
+CLI::Option* add_connections(command_line& line, const char* name, const char* what, int (*run)(const cma_options&),
+                             const char* set, const char* what_is_set) {
+  auto& o = line.keep(cma_options{});
+  CLI::App& command = add_device_command(line, name, what, o.host);
+  command.add_option("-d", o.device, "The device")->type_name("DEV")->capture_default_str();
+  command.add_option("-p", o.port, "Its port")->type_name("PORT")->capture_default_str();
+  line.on(command, [&o, run] { return run(o); });
+  return command.add_option(set, o.value, what_is_set);
 }
 
-std::optional<int> address_commands::run() const {
-  if (compat_command_->parsed()) return run_compat_gid(compat_);
-  if (roce_mode_command_->parsed()) return run_cma_roce_mode(roce_mode_);
-  if (roce_tos_command_->parsed()) return run_cma_roce_tos(roce_tos_);
-  return std::nullopt;
+}  // namespace
+
+void add_address_commands(command_line& line) {
+  add_compat_gid(line);
+  add_connections(line, "cma-roce-mode", "RoCE version in which rdma_cm connects, as cma_roce_mode shows it",
+                  run_cma_roce_mode, "-m", "Sets it: 1 or 2")
+      ->check(CLI::IsMember({1, 2}))
+      ->type_name("MODE");
+  add_connections(line, "cma-roce-tos", "ToS of rdma_cm's connections that set none, as cma_roce_tos shows it",
+                  run_cma_roce_tos, "-t", "Sets it")
+      ->check(CLI::Range(0, 255))
+      ->type_name("TOS");
 }
 
 }  // namespace rnic::program

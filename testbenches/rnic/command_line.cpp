@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/command_line.h"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <systemc>
+
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/node.h"
+#include "model/sim/check.h"
+#include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/option_groups.h"
+
+namespace rnic::program {
+
+command_line::command_line()
+    : app_(
+          "rnic: a cycle-accurate model of a RoCE network adapter.\n"
+          "Two adapters in two hosts, joined by a cable, driven through their PCI Express interface.") {
+  app_.require_subcommand(0, 1);  // that there is one is checked in run(): an unknown one is to be named
+  add_measurements(*this);
+  add_calibrate(*this);
+  add_replay(*this);
+  add_fabric(*this);
+  add_serve(*this);
+  add_inspections(*this);
+  CLI::App& parameters = add("parameters", "Every parameter with its value, unit, range and source");
+  auto& options = keep(common_options{});
+  add_common(parameters, options);
+  on(parameters, [&options] { return run_parameters(options); });
+}
+
+/// "latency, bandwidth or parameters".
+std::string command_line::names() const {
+  std::string text;
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == all_.size() ? " or " : ", ") + all_[i].app->get_name();
+  return text;
+}
+
+int command_line::run(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv;
+  for (const std::string& a : arguments) argv.push_back(a.c_str());
+  try {
+    app_.parse(static_cast<int>(argv.size()), argv.data());
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app_.exit(e);
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 2;
+  }
+  try {
+    for (const command& c : all_)
+      if (c.app->parsed()) return c.run();
+    throw usage_error("a subcommand is required: " + names());
+  } catch (const usage_error& e) {
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 2;
+  } catch (const sim::config_error& e) {
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 2;
+  } catch (const sc_core::sc_report& e) {
+    if (std::strcmp(e.get_msg_type(), hosts::rtl_difference) != 0) {
+      std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
+      return 3;
+    }
+    std::fprintf(stderr, "rnic: %s\n", e.get_msg());
+    return 1;
+  } catch (const hosts::message_failed& e) {
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
+    return 3;
+  }
+}
+
+}  // namespace rnic::program

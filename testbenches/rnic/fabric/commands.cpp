@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/command_line.h"
+#include "testbenches/rnic/fabric/fabric_file.h"
+#include "testbenches/rnic/option_groups.h"
+
+namespace rnic::program {
+
+void add_fabric(command_line& line) {
+  CLI::App& command =
+      line.add("fabric", "Flows between hosts of a network of switches: completion times, queues, pauses");
+  auto& o = line.keep(fabric_options{});
+  command
+      .add_option("network", o.file,
+                  "TOML file with topology, parameters and flows (testbenches/rnic/fabric/README.md), or one of\n" +
+                      network_names())
+      ->required()
+      ->type_name("FILE");
+  command.add_flag("--print", o.print, "Show the file, and do nothing else");
+  command.add_option("--pcap-at", o.capture_at, "Host on whose cable --pcap looks (default: the first)")
+      ->type_name("HOST");
+  add_common(command, o.common);
+  line.on(command, [&o] { return run_fabric(o); });
+}
+
+}  // namespace rnic::program
