@@ -17,16 +17,23 @@ void announce(sim::parameter_set& to, network_config& c) {
 
 node_config of_host(const network_config& c, unsigned host) {
   node_config n = c.node;
+  if (const auto is_own = [host](const network_config::host_setting& s) { return s.host == host; };
+      std::any_of(c.settings.begin(), c.settings.end(), is_own)) {
+    sim::parameter_set own;
+    announce(own, n);
+    for (const network_config::host_setting& s : c.settings)
+      if (is_own(s)) own.set(s.path, s.value, s.where);
+  }
   n.cabled = c.shape.cabled(host);
   if (n.cabled == 0) throw sim::config_error(c.shape.hosts()[host] + ": has no cable");
   if (n.driver.bond != host_driver::config::bond_mode::none)  // switches find a host's address at one port only
     throw sim::config_error("driver.bond: " + c.shape.hosts()[host] + " is at switches, bonds are for hosts at cables");
-  for (const fabric::network_link& w : c.shape.links()) {
-    const fabric::plug_place& e = w.ends[0];
-    if (e.is_switch || e.number != host) continue;
-    (e.port == 1 ? n.adapter.port.rate_mbps : n.adapter.port2.rate_mbps) = w.rate_mbps;
-    n.adapter.port.metres = std::max(n.adapter.port.metres, w.metres);
-  }
+  for (const fabric::network_link& w : c.shape.links())
+    for (const fabric::plug_place& e : w.ends) {
+      if (e.is_switch || e.number != host) continue;
+      (e.port == 1 ? n.adapter.port.rate_mbps : n.adapter.port2.rate_mbps) = w.rate_mbps;
+      n.adapter.port.metres = std::max(n.adapter.port.metres, w.metres);
+    }
   for (unsigned side = 0; c.sides && side < 2; ++side)
     if ((*c.sides)[side] == host) n = of_side(n, side);
   return n;
@@ -102,7 +109,9 @@ void network::make_cable(const fabric::network_link& w) {
   fault_cable_config c;
   c.cable.metres = w.metres;
   c.cable.ps_per_metre = config_.ps_per_metre;
-  const bool captured = capture_ && !w.ends[0].is_switch && w.ends[0].number == config_.capture_at;
+  const bool captured = capture_ && std::any_of(w.ends.begin(), w.ends.end(), [this](const fabric::plug_place& e) {
+                          return !e.is_switch && e.number == config_.capture_at;
+                        });
   fabric::cable* made = nullptr;
   if (is_measured(w.ends[0])) {
     c.port = w.ends[0].port;
@@ -144,12 +153,13 @@ std::vector<std::string> network::warnings() const {
 
 sim::time_ps network::lookahead() const {
   sim::time_ps least = ~sim::time_ps{0};
-  for (const fabric::network_link& w : config_.shape.links()) {
-    if (w.ends[0].is_switch) continue;
-    const mac::port_config& port = built_from_[w.ends[0].number].adapter.port;
-    least = std::min(least, sim::time_ps{w.metres} * config_.ps_per_metre +
-                                std::min(mac::transmit_ps(port), mac::receive_path(port).mac));
-  }
+  for (const fabric::network_link& w : config_.shape.links())
+    for (const fabric::plug_place& e : w.ends) {
+      if (e.is_switch) continue;
+      const mac::port_config& port = built_from_[e.number].adapter.port;
+      least = std::min(least, sim::time_ps{w.metres} * config_.ps_per_metre +
+                                  std::min(mac::transmit_ps(port), mac::receive_path(port).mac));
+    }
   return least;
 }
 

@@ -27,7 +27,14 @@ class meeting;
 
 struct network_config {
   fabric::topology shape;
-  node_config node;              ///< of every host; a port's rate is that of its cable
+  node_config node;  ///< of every host; a port's rate is that of its cable
+  /// Parameters in which a host differs from the others: as `node` has them, set in this order.
+  struct host_setting {
+    unsigned host = 0;
+    std::string path, value;
+    std::string where;  ///< what an error begins with
+  };
+  std::vector<host_setting> settings;
   fabric::switch_config middle;  ///< of every switch, but for its ports
   /// Ports of switches that look at VLANs.
   struct vlan_setting {
@@ -48,8 +55,8 @@ struct network_config {
 };
 /// Announces every parameter of the network.
 void announce(sim::parameter_set& to, network_config& c);
-/// A host as the network builds it: its ports have the rates of their cables, a measured one the parameters of its
-/// side. Throws sim::config_error for one without a cable.
+/// A host as the network builds it: with its settings, its ports have the rates of their cables, a measured one the
+/// parameters of its side. Throws sim::config_error for one without a cable.
 node_config of_host(const network_config& c, unsigned host);
 /// One of its switches. `floods`: frames to addresses that it has not learnt; not where there are loops.
 std::unique_ptr<fabric::network_switch> make_switch(const network_config& c, unsigned number, bool floods,

@@ -24,6 +24,10 @@ void topology::join_host(unsigned host, unsigned port, unsigned to_switch, const
   links_.push_back({{{{false, host, port}, {true, to_switch, ports_[to_switch]++}}}, cable.metres, cable.rate_mbps});
 }
 
+void topology::join_hosts(unsigned a, unsigned b, unsigned port, const cable_kind& cable) {
+  links_.push_back({{{{false, a, port}, {false, b, port}}}, cable.metres, cable.rate_mbps});
+}
+
 void topology::join_switches(unsigned a, unsigned b, const cable_kind& cable) {
   const unsigned port_a = ports_[a]++, port_b = ports_[b]++;
   links_.push_back({{{{true, a, port_a}, {true, b, port_b}}}, cable.metres, cable.rate_mbps});
@@ -65,7 +69,7 @@ plug_place topology::beyond_host(unsigned host, unsigned port) const { return ot
 std::vector<std::vector<unsigned>> topology::ways_to(unsigned host, unsigned port) const {
   std::vector<std::vector<unsigned>> ways(switches_.size());
   for (const network_link& w : links_) {
-    if (w.ends[0].is_switch || w.ends[0].number != host || w.ends[0].port != port) continue;
+    if (w.ends[0].is_switch || w.ends[0].number != host || w.ends[0].port != port || !w.ends[1].is_switch) continue;
     const plug_place& last = w.ends[1];
     if (clockwise_) return clockwise_to(last.number, last.port);
     constexpr unsigned far = std::numeric_limits<unsigned>::max();
@@ -111,6 +115,13 @@ void add_hosts(topology& t, unsigned count, unsigned at, const cable_kind& edge)
   for (unsigned i = 0; i < count; ++i) t.join_host(t.add_host("h" + std::to_string(t.hosts().size() + 1)), 1, at, edge);
 }
 }  // namespace
+
+topology make_pair(unsigned ports, const cable_kind& edge) {
+  topology t;
+  const unsigned a = t.add_host("h1"), b = t.add_host("h2");
+  for (unsigned port = 1; port <= ports; ++port) t.join_hosts(a, b, port, edge);
+  return t;
+}
 
 topology make_star(unsigned hosts, const cable_kind& edge) {
   topology t;

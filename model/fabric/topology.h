@@ -34,6 +34,8 @@ class topology {
   unsigned add_switch(const std::string& name);
   /// Takes the next free port of a switch, and `port` (1, 2) of a host.
   void join_host(unsigned host, unsigned port, unsigned to_switch, const cable_kind& cable);
+  /// Two hosts with nothing between them, at the same port (1, 2) of both.
+  void join_hosts(unsigned a, unsigned b, unsigned port, const cable_kind& cable);
   void join_switches(unsigned a, unsigned b, const cable_kind& cable);
 
   const std::vector<std::string>& hosts() const { return hosts_; }
@@ -64,6 +66,8 @@ class topology {
   bool clockwise_ = false;
 };
 
+/// Hosts h1 and h2, joined by a cable at port 1 of both, or by one at each port.
+topology make_pair(unsigned ports, const cable_kind& edge);
 /// Hosts h1, h2, ... around a switch s1.
 topology make_star(unsigned hosts, const cable_kind& edge);
 /// Switches left and right with a trunk between them; h1 ... at the left, the others at the right.

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/sim/check.h"
 #include "model/sim/toml_text.h"
@@ -25,7 +26,8 @@ class toml_section {
   }
 
   /// Every key must be one of these.
-  void allow(std::initializer_list<const char*> keys) const {
+  void allow(std::initializer_list<const char*> keys) const { allow(std::vector<const char*>(keys)); }
+  void allow(const std::vector<const char*>& keys) const {
     for (const auto& [key, node] : table_)
       if (std::none_of(keys.begin(), keys.end(), [&k = key](const char* legal) { return k.str() == legal; }))
         fail(node, "no field " + std::string(key.str()) + ", expected one of " + joined(keys));
@@ -94,7 +96,8 @@ class toml_section {
     fail(*n, std::string(key) + ": " + shown(*n) + " is not legal, expected one of " + joined(words));
   }
 
-  static std::string joined(std::initializer_list<const char*> words) {
+  template <class Words>
+  static std::string joined(const Words& words) {
     std::string text;
     for (const char* w : words) text += (text.empty() ? "" : ", ") + std::string(w);
     return text;

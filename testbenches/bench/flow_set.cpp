@@ -26,33 +26,18 @@ void flow_set::set_up(unsigned host) {
   system_.meet();
 }
 
-template <class What>
-void flow_set::spawn(unsigned host, What what) {
-  processes_[host].push_back(sc_core::sc_spawn([this, what] {
-    try {
-      what();
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
-  }));
-}
-
 void flow_set::start(unsigned host, sim::time_ps begin, sim::time_ps deadline) {
   for (auto& f : flows_) {
-    if (f->config().to == host && f->receives()) spawn(host, [&f, deadline] { f->receive(deadline); });
+    if (f->config().to == host && f->receives()) processes_.spawn(host, [&f, deadline] { f->receive(deadline); });
     if (f->config().from != host) continue;
-    spawn(host, [&f, this, begin, deadline] {
+    processes_.spawn(host, [&f, this, begin, deadline] {
       f->send(begin, deadline);
       --sending_;
     });
   }
 }
 
-void flow_set::join(unsigned host) {
-  for (sc_core::sc_process_handle& p : processes_[host])
-    if (!p.terminated()) sc_core::wait(p.terminated_event());
-  if (failure_) std::rethrow_exception(failure_);
-}
+void flow_set::join(unsigned host) { processes_.join(host); }
 
 void flow_set::stop() {
   for (auto& f : flows_) f->stop();

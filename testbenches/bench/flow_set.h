@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <systemc>
 #include <vector>
 
 #include "host_driver/hosts/network.h"
 #include "testbenches/bench/flow.h"
+#include "testbenches/bench/host_processes.h"
 
 namespace rnic::bench {
 
@@ -31,21 +30,17 @@ class flow_set {
   void stop();
   /// Those that have not ended.
   unsigned sending() const { return sending_; }
-  bool failed() const { return failure_ != nullptr; }
+  bool failed() const { return processes_.failed(); }
 
   std::size_t size() const { return flows_.size(); }
   const flow& operator[](std::size_t i) const { return *flows_[i]; }
 
  private:
-  template <class What>
-  void spawn(unsigned host, What what);
-
   hosts::network& system_;
   hosts::connection_options common_;
   std::vector<std::unique_ptr<flow>> flows_;
-  std::vector<std::vector<sc_core::sc_process_handle>> processes_;  // by host
+  host_processes processes_;
   unsigned sending_ = 0;
-  std::exception_ptr failure_;
 };
 
 }  // namespace rnic::bench

@@ -14,12 +14,14 @@
 
 namespace rnic::program {
 
-command_line::command_line()
-    : app_(
+command_line::command_line(std::string where)
+    : where_(std::move(where)),
+      app_(
           "rnic: a cycle-accurate model of a RoCE network adapter.\n"
           "Two adapters in two hosts, joined by a cable, driven through their PCI Express interface.") {
   app_.require_subcommand(0, 1);  // that there is one is checked in run(): an unknown one is to be named
   add_measurements(*this);
+  add_run(*this);
   add_calibrate(*this);
   add_replay(*this);
   add_fabric(*this);
@@ -46,7 +48,7 @@ int command_line::run(const std::vector<std::string>& arguments) {
     app_.parse(static_cast<int>(argv.size()), argv.data());
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app_.exit(e);
-    std::fprintf(stderr, "rnic: %s\n", e.what());
+    std::fprintf(stderr, "rnic: %s%s\n", where_.c_str(), e.what());
     return 2;
   }
   try {
@@ -54,7 +56,7 @@ int command_line::run(const std::vector<std::string>& arguments) {
       if (c.app->parsed()) return c.run();
     throw usage_error("a subcommand is required: " + names());
   } catch (const usage_error& e) {
-    std::fprintf(stderr, "rnic: %s\n", e.what());
+    std::fprintf(stderr, "rnic: %s%s\n", where_.c_str(), e.what());
     return 2;
   } catch (const sim::config_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());

@@ -13,7 +13,8 @@ namespace rnic::program {
 
 class command_line {
  public:
-  command_line();
+  /// `where` is what lines on standard error name behind the program: a file that has the arguments.
+  explicit command_line(std::string where = "");
   command_line(const command_line&) = delete;
   command_line& operator=(const command_line&) = delete;
 
@@ -24,6 +25,7 @@ class command_line {
     kept_.push_back(kept);
     return *kept;
   }
+  const CLI::App& app() const { return app_; }
   CLI::App& add(const char* name, const char* what) { return *app_.add_subcommand(name, what); }
   /// What it does, with what exit status; after add().
   void on(CLI::App& app, std::function<int()> run) { all_.push_back({&app, std::move(run)}); }
@@ -39,6 +41,7 @@ class command_line {
   };
   std::string names() const;
 
+  std::string where_;
   CLI::App app_;
   std::vector<std::shared_ptr<void>> kept_;
   std::vector<command> all_;
@@ -46,6 +49,7 @@ class command_line {
 
 // By the rooms, in the order of the help.
 void add_measurements(command_line& line);
+void add_run(command_line& line);
 void add_calibrate(command_line& line);
 void add_replay(command_line& line);
 void add_fabric(command_line& line);

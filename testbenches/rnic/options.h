@@ -56,6 +56,7 @@ struct traffic_options {
 
 struct latency_options {
   common_options common;
+  bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
   unsigned iterations = 100;
@@ -64,6 +65,7 @@ struct latency_options {
 
 struct bandwidth_options {
   common_options common;
+  bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
   unsigned depth = 128;
@@ -168,6 +170,13 @@ struct fabric_options {
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
 };
 
+struct run_options {
+  common_options common;
+  std::string file;        ///< the experiment
+  bool print = false;      ///< only shows the file
+  std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
+};
+
 int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
@@ -176,6 +185,8 @@ int run_replay(const replay_options& options);
 int run_serve(const serve_options& options);
 int run_info(const info_options& options);
 int run_fabric(const fabric_options& options);
+/// `text` is the experiment.
+int run_experiment(const run_options& options, const std::string& text);
 int run_parameters(const common_options& options);
 
 }  // namespace rnic::program

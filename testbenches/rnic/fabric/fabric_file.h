@@ -4,23 +4,16 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "model/fabric/topology.h"
 #include "testbenches/bench/flow.h"
+#include "testbenches/rnic/fabric/network_file.h"
 
 namespace rnic::program {
 
-struct fabric_file {
-  std::string kind;  ///< of the topology, as in the file
-  fabric::topology shape;
-  std::vector<std::pair<std::string, std::string>> parameters;  ///< path and value
-  std::vector<hosts::network_config::vlan_setting> vlans;
+struct fabric_file : network_file {
   std::vector<bench::flow_config> flows;
-  std::uint64_t duration_us = 0;     ///< since all hosts are ready; 0: until all flows are over
-  std::uint64_t seed = 0;            ///< 0: that of the run
-  hosts::connection_options common;  ///< RoCE version, IP version and VLAN of all hosts
+  std::uint64_t duration_us = 0;  ///< since all hosts are ready; 0: until all flows are over
 };
 
 /// Whether a network without flows is refused; where it is not, a flow needs no end either.

@@ -11,8 +11,11 @@
 
 namespace rnic::program {
 
-/// Parameters of --config come first, then those of the network's file, `name`, then --set. `beside`: what a host's
-/// driver must hold besides the flows; `effective`: all parameters, unless it is nullptr. Throws sim::config_error.
+/// Parameters of --config come first, then those of the network's file, `name`, then --set, then those of single hosts.
+/// `most`: what a host's driver must hold; `effective`: all parameters, unless it is nullptr. Throws sim::config_error.
+hosts::network_config network_from(const common_options& common, const network_file& file, const std::string& name,
+                                   const demand& most, std::string* effective);
+/// With flows. `beside`: what a host's driver must hold besides these.
 hosts::network_config network_from(const common_options& common, const fabric_file& file, const std::string& name,
                                    const demand& beside, std::string* effective);
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "testbenches/rnic/command_line.h"
 #include "testbenches/rnic/option_groups.h"
+#include "testbenches/rnic/run/short_form.h"
 
 namespace rnic::program {
 
@@ -38,6 +41,10 @@ void add_soak(CLI::App& command, soak_options& o) {
   add_bond(command, o.common);
 }
 
+void add_print(CLI::App& command, bool& print) {
+  command.add_flag("--print", print, "Show the file of `rnic run` that does the same, and do nothing else");
+}
+
 void add_latency(command_line& line) {
   CLI::App& command =
       line.add("latency", "Half round trip (READ: round trip) per message size, and where the time went");
@@ -55,8 +62,13 @@ void add_latency(command_line& line) {
       ->check(CLI::Range(0u, 10000000u))
       ->capture_default_str();
   add_faults(command, o.faults, false);
+  add_print(command, o.print);
   add_common(command, o.common);
   line.on(command, [&command, &o] {
+    if (o.print) {
+      fmt::print("{}", file_of(command));
+      return 0;
+    }
     o.traffic.given = given(command);
     return run_latency(o);
   });
@@ -88,8 +100,13 @@ void add_bandwidth(command_line& line) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "Both hosts send");
   add_faults(command, o.faults, false);
+  add_print(command, o.print);
   add_common(command, o.common);
   line.on(command, [&command, &o] {
+    if (o.print) {
+      fmt::print("{}", file_of(command));
+      return 0;
+    }
     o.traffic.given = given(command);
     return run_bandwidth(o);
   });

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rnic run`: workloads on a network.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <systemc>
+
+#include "host_driver/hosts/network.h"
+#include "testbenches/bench/load/workload_set.h"
+#include "testbenches/rnic/fabric/network_results.h"
+#include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/results.h"
+#include "testbenches/rnic/run/experiment_file.h"
+#include "testbenches/rnic/run/run_results.h"
+
+namespace rnic::program {
+
+namespace {
+
+constexpr sim::time_ps progress_interval = 20 * sim::ps_per_us;
+
+/// What the drivers' tables must hold: of each host the queue pairs and memory of its workloads, of the hosts the most.
+demand demand_of(const experiment_file& e) {
+  demand most;
+  for (unsigned h = 0; h < e.shape.hosts().size(); ++h) {
+    demand d{1, 0};
+    for (const bench::workload_config& w : e.workloads) {
+      const std::uint64_t sends = std::count(w.from.begin(), w.from.end(), h) * w.to.size(),
+                          receives = std::count(w.to.begin(), w.to.end(), h) * w.from.size(),
+                          queue_pairs = (sends + receives) * w.threads * w.qps;
+      if (queue_pairs == 0) continue;
+      d.queue_pairs += 2 * queue_pairs;  // XRC has two for one
+      d.bytes += w.memory.number * w.memory.bytes + receives * w.threads * w.qps * (w.sizes.largest() + 4096u);
+    }
+    most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes)};
+  }
+  return most;
+}
+
+class experiment_run {
+ public:
+  experiment_run(const run_options& options, const experiment_file& file) : options_(options), file_(file) {}
+
+  void run() {
+    hosts::network_config config = network_from(options_.common, file_, options_.file, demand_of(file_), &effective_);
+    look_where_it_is_said(config);
+    if (file_.faults_at >= 0) {
+      const auto at = static_cast<unsigned>(file_.faults_at);
+      config.sides = std::array<unsigned, 2>{at, at == 0 ? 1u : 0u};
+      config.faults = file_.faults;
+      config.fault_seed = config.middle.seed;
+    }
+    hosts::network network(config);
+    network_ = &network;
+    if (!options_.common.quiet) print_warnings(network.warnings());
+    bench::workload_set workloads(network, file_.workloads, file_.common, config.middle.seed);
+    workloads_ = &workloads;
+    progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
+    progress_ = &shown;
+    network.run([this](unsigned host) { program(host); });
+    keep(config.middle.seed);
+  }
+
+  const nlohmann::json& results() const { return results_; }
+  bool ok() const { return ok_; }
+  void print() const;
+
+ private:
+  /// --pcap-at
+  void look_where_it_is_said(hosts::network_config& c) const {
+    if (options_.capture_at.empty()) return;
+    const auto& names = file_.shape.hosts();
+    const auto at = std::find(names.begin(), names.end(), options_.capture_at);
+    if (at == names.end()) throw usage_error("--pcap-at: there is no host " + options_.capture_at);
+    c.capture_at = static_cast<unsigned>(at - names.begin());
+  }
+
+  std::uint64_t messages() const {
+    std::uint64_t all = 0;
+    for (const bench::workload_config& w : file_.workloads) all += w.messages * w.from.size();
+    return all;
+  }
+
+  void program(unsigned host) {
+    workloads_->set_up(host);
+    if (host == 0) {
+      times_.begin = network_->now_ps();
+      times_.measure_from = times_.begin + file_.warm_up_us * sim::ps_per_us;
+      times_.end = file_.duration_us != 0 ? times_.begin + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
+      times_.give_up = file_.duration_us != 0 ? times_.end + file_.drain_us * sim::ps_per_us : ~sim::time_ps{0};
+      before_ = statistics_json(network_->statistics());
+    }
+    network_->meet();
+    if (host == 0 && options_.common.pcap_file.empty() && file_.faults_at < 0) network_->run_apart();
+    workloads_->start(host, times_);
+    sc_core::sc_process_handle watching;
+    if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
+    workloads_->join(host);
+    end_ = std::max(end_, network_->now_ps());
+    if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
+    network_->wait_until(network_->now_ps() + network_->lookahead());
+    network_->meet();
+  }
+
+  void watch() const {
+    while (workloads_->sending() != 0 && !workloads_->failed()) {
+      network_->wait_until(network_->now_ps() + progress_interval);
+      std::uint64_t done = (network_->now_ps() - times_.begin) / sim::ps_per_us;
+      if (file_.duration_us == 0) {
+        done = 0;
+        for (std::size_t i = 0; i < workloads_->size(); ++i) done += (*workloads_)[i].completed();
+      }
+      progress_->at(done);
+    }
+  }
+
+  void keep(std::uint64_t seed) {
+    results_["experiment"] = {{"hosts", file_.shape.hosts()},
+                              {"switches", file_.shape.switches()},
+                              {"seed", seed},
+                              {"warm_up_us", file_.warm_up_us},
+                              {"simulated_us", to_us(end_ - times_.begin)}};
+    results_["workloads"] = workloads_json(*workloads_, file_.shape, times_);
+    results_["all"] = sum_json(*workloads_, times_);
+    for (const nlohmann::json& w : results_["workloads"]) ok_ &= !w.contains("failure");
+    const nlohmann::json increased = increase(before_, statistics_json(network_->statistics()));
+    results_["ports"] = ports_json(*network_, increased, end_ - times_.begin);
+    for (const auto& cable : network_->fault_cables())
+      if (cable->faults() != nullptr) results_["faults"].push_back(faults_json(*cable->faults()));
+    results_["counters"] = increased;
+    results_["parameters"] = effective_;
+    for (const hosts::network_config::host_setting& s : file_.host_parameters)
+      results_["host_parameters"][file_.shape.hosts()[s.host]][s.path] = s.value;
+  }
+
+  const run_options& options_;
+  const experiment_file& file_;
+  std::string effective_;
+  hosts::network* network_ = nullptr;
+  bench::workload_set* workloads_ = nullptr;
+  progress* progress_ = nullptr;
+  bench::workload_times times_;
+  sim::time_ps end_ = 0;
+  nlohmann::json before_, results_;
+  bool ok_ = true;
+};
+
+void experiment_run::print() const {
+  const nlohmann::json& e = results_["experiment"];
+  fmt::print("{}: {} hosts, {} switches, {:.3f} us, seed {}; latencies in microseconds\n\n", options_.file,
+             e["hosts"].size(), e["switches"].size(), e["simulated_us"].get<double>(), e["seed"].get<std::uint64_t>());
+  print_workloads(results_["workloads"], results_["all"]);
+  if (results_["ports"].empty()) return;
+  fmt::print("\n");
+  print_ports(results_["ports"]);
+}
+
+}  // namespace
+
+int run_experiment(const run_options& options, const std::string& text) {
+  check_writable(options.common, options.common.json_file);
+  check_writable(options.common, options.common.pcap_file);
+  const experiment_file file = parse_experiment(text, options.file);
+  experiment_run run(options, file);
+  run.run();
+  run.print();
+  if (!options.common.json_file.empty()) {
+    nlohmann::json result = run_header("run", options.common);
+    result["file"] = text;
+    result.update(run.results());
+    write_json(options.common.json_file, result);
+  }
+  return run.ok() ? 0 : 1;
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rnic run: latencies of an open loop against queueing theory; goodput against the line's bound; verbs, sizes, addresses,
+doorbells and completions against captures (tshark) and counters; parameters of single hosts; faults, datagrams and
+overload; a file and a seed give the same bytes however the simulation is run; short forms do what their commands do; wrong
+files are refused in one line.
+
+usage: check_run.py PROGRAM
+"""
+import collections
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fabric")]
+from network_checks import Checks, total  # noqa: E402
+from queueing import mean_wait, wait  # noqa: E402
+
+# Bytes of a WRITE with one packet beside its payload: Ethernet, IPv4, UDP, BTH, RETH, ICRC, FCS, preamble and gap.
+AROUND = 14 + 20 + 8 + 12 + 16 + 4 + 4 + 8 + 12
+
+
+class Runs(Checks):
+    def experiment(self, text, *arguments, status=0):
+        return self.call("run", self.file(text), *arguments, status=status)[0]
+
+    def refuse_experiment(self, text, *words):
+        self.refuse(["wrong.toml"] + list(words), "run", self.file(text, "wrong.toml"))
+
+
+# ---------------------------------------------------------------- against theory
+
+def queue(arrivals, load, service_us, messages):
+    return """
+[topology]
+kind = "pair"
+rate_mbps = 1000
+[[workload]]
+from = "h1"
+to = "h2"
+size = 1024
+inline = 0
+depth = 4096
+arrivals = "%s"
+rate_mpps = %.9f
+messages = %d
+""" % (arrivals, load / service_us, messages)
+
+
+def check_queueing(c):
+    """A line of 1 Gb/s is the one resource that messages of 1 KiB wait for: M/D/1, behind what a lone message takes."""
+    service = (1024 + AROUND) * 8 / 1000
+    alone = c.experiment(queue("deterministic", 0.01, service, 500))["all"]["latency"]["min"]
+    for load in 0.1, 0.5, 0.9:
+        latency = c.experiment(queue("poisson", load, service, 200000))["all"]["latency"]
+        c.expect(latency["count"] == 200000, "queue: %d samples" % latency["count"])
+        expected = {"mean": alone + mean_wait(load) * service}
+        for key, part in ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999):
+            expected[key] = alone + wait(part, load) * service
+        for key, value in expected.items():
+            c.expect(abs(latency[key] / value - 1) < 0.03, "queue at %.1f: %s is %.3f us, theory says %.3f us" %
+                     (load, key, latency[key], value))
+        c.expect(sum(b["count"] for b in latency["histogram"]) == latency["count"], "histogram lacks samples")
+        below = sum(b["count"] for b in latency["histogram"] if b["to_us"] <= latency["p90"])
+        c.expect(below <= 0.9 * latency["count"], "histogram: too many below the 90 % quantile")
+
+
+def check_goodput(c):
+    """A closed loop fills the line, less its headers; one message at a time does not."""
+    text = "duration_us = 500\nwarm_up_us = 50\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 4096\nmtu = 2048\n"
+    bound = 40 * 4096 / (4096 + 2 * (AROUND - 16) + 16)
+    full = c.experiment(text + "depth = 64\n")["all"]
+    c.expect(0.99 * bound < full["goodput_gbps"] <= bound * 1.001, "closed loop: %.3f of %.3f Gb/s" %
+             (full["goodput_gbps"], bound))
+    one = c.experiment(text + "depth = 1\n")["all"]
+    # Little's law: of one message under way, rate times latency is one, less what posting takes.
+    by_little = one["rate_mpps"] * one["latency"]["mean"]
+    c.expect(0.95 < by_little <= 1.005, "Little's law with one message: %.4f" % by_little)
+    many = c.experiment(text + "depth = 64\n")["all"]
+    by_little = many["rate_mpps"] * many["latency"]["mean"]
+    c.expect(63 < by_little <= 64.1, "Little's law with 64 messages: %.4f" % by_little)
+
+
+def check_rates(c):
+    """What is offered is what arrives; beyond capacity the rest waits and is told."""
+    text = ("duration_us = 2000\ndrain_us = %d\n[topology]\nkind = \"pair\"\nrate_mbps = 10000\n[[workload]]\n"
+            "from = \"h1\"\nto = \"h2\"\nsize = 2048\narrivals = \"%s\"\nload_gbps = %g\n%s")
+    for kind, more in ("poisson", ""), ("deterministic", ""), ("on-off", "on_us = 5\noff_us = 5\n"):
+        r = c.experiment(text % (2000, kind, 4, more))["all"]
+        c.expect(abs(r["goodput_gbps"] / 4 - 1) < (0.001 if kind == "deterministic" else 0.15),
+                 "%s: %.3f Gb/s of 4" % (kind, r["goodput_gbps"]))
+        c.expect(r["unfinished"] == 0 and r["offered"] == r["completed"], "%s: %s" % (kind, r))
+    r = c.experiment(text % (0, "deterministic", 20, ""))
+    over = r["all"]
+    bound = 10 * 2048 / (2048 + AROUND)
+    finished = over["completed"] * 2048 * 8e-3 / 2000
+    c.expect(0.97 * bound < finished <= bound, "overload: %.3f Gb/s of %.3f" % (finished, bound))
+    c.expect(over["offered"] == over["completed"] + over["unfinished"] and over["unfinished"] > 1000,
+             "overload: %s offered, %s unfinished" % (over["offered"], over["unfinished"]))
+    c.expect(r["workloads"][0]["most_waiting"] >= over["unfinished"] - 16, "overload: most_waiting")
+
+
+# ---------------------------------------------------------------- against captures and counters
+
+MIX = """
+[[workload]]
+from = "h1"
+to = "h2"
+verbs = { write = 50, read = 25, send = 15, fadd = 10 }
+sizes = [[64, 3], [1024, 1]]
+messages = 4000
+qps = 4
+threads = 2
+queue_pairs = "random"
+regions = 8
+region_bytes = 65536
+addresses = "random"
+"""
+
+
+def near(count, part, of):
+    """Six standard deviations of a binomial count."""
+    return abs(count - part * of) <= 6 * (of * part * (1 - part)) ** 0.5
+
+
+def check_wire(c):
+    capture = c.path("mix.pcap")
+    c.experiment(MIX, "--pcap", capture)
+    fields = ["infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.reth.va", "infiniband.reth.r_key",
+              "infiniband.reth.dmalen"]
+    lines = subprocess.run(["tshark", "-r", capture, "-Y", "ip.src == 10.0.0.1 && infiniband.bth.opcode", "-T", "fields"]
+                           + [x for f in fields for x in ("-e", f)], capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in lines.splitlines()]
+    kinds = collections.Counter(int(r[0]) for r in rows)
+    write, read, send, fadd = kinds[10], kinds[12], kinds[4], kinds[20]  # WRITE Only, READ Request, SEND Only, FetchAdd
+    c.expect(write + read + send + fadd == 4000, "mix: %s" % kinds)
+    for what, count, part in ("WRITE", write, 0.5), ("READ", read, 0.25), ("SEND", send, 0.15), ("FADD", fadd, 0.1):
+        c.expect(near(count, part, 4000), "mix: %d of 4000 are %s, wanted %.2f" % (count, what, part))
+    placed = [r for r in rows if r[2] and int(r[0]) in (10, 12)]
+    small = sum(int(r[4]) == 64 for r in placed)
+    c.expect(near(small, 0.75, len(placed)), "sizes: %d of %d are small" % (small, len(placed)))
+    c.expect(len({r[3] for r in placed}) == 8, "regions: %d keys" % len({r[3] for r in placed}))
+    queue_pairs = collections.Counter(r[1] for r in rows if int(r[0]) in (4, 10, 12, 20))
+    c.expect(len(queue_pairs) == 8, "queue pairs: %s" % queue_pairs)
+    spans = collections.defaultdict(set)
+    for r in placed:
+        spans[r[3]].add(int(r[2], 0) if r[2].startswith("0x") else int(r[2]))
+    for key, places in spans.items():
+        c.expect(max(places) - min(places) < 65536 and len(places) > 50, "region %s: %d places over %d bytes" %
+                 (key, len(places), max(places) - min(places)))
+        c.expect(all(p % 64 == 0 for p in places), "region %s: a place is not at a cache line" % key)
+
+
+def check_doorbells(c):
+    text = "[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 64\nmessages = 4000\ndepth = 64\n"
+    plain = c.experiment(text)["counters"]
+    c.expect(plain["h1.adapter.scheduler.doorbells"] == 4000, "doorbells: %s" % plain)
+    c.expect(plain["h1.adapter.completion.cqe"] == 4000, "completions: %s" % plain["h1.adapter.completion.cqe"])
+    batched = c.experiment(text + "batch = 4\nsignal_every = 8\n")
+    c.expect(batched["counters"]["h1.adapter.doorbell.sends"] == 1000, "batched: %s" % batched["counters"])
+    # Every eighth, and the last eight one by one.
+    cqes = batched["counters"]["h1.adapter.completion.cqe"]
+    c.expect(500 <= cqes <= 508, "signalled: %d" % cqes)
+    c.expect(batched["all"]["completed"] == 4000 and batched["all"]["latency"]["count"] == cqes, "signalled: samples")
+
+
+def check_hosts(c):
+    """A parameter of one host is that host's alone."""
+    text = "%s\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nverb = \"read\"\nsize = 8\nmessages = 50\ndepth = 1\n"
+    slower = "host.llc_read_ps = 517000"  # by 300 ns
+    base = c.experiment(text % "[parameters]\nhost.llc_read_ps = 217000")["all"]["latency"]["p50"]
+    of_target = c.experiment(text % ("[parameters]\nhost.llc_read_ps = 217000\n[hosts.h2]\n" + slower))
+    c.expect(abs(of_target["all"]["latency"]["p50"] - base - 0.3) < 0.02, "h2's memory: %.3f us, %.3f with it slower" %
+             (base, of_target["all"]["latency"]["p50"]))
+    c.expect(of_target["host_parameters"] == {"h2": {"host.llc_read_ps": "517000"}}, "host parameters in JSON")
+    of_reader = c.experiment(text % ("[parameters]\nhost.llc_read_ps = 217000\n[hosts.h1]\n" + slower))
+    c.expect(abs(of_reader["all"]["latency"]["p50"] - base) < 0.02, "h1's memory delays a READ of h2's")
+
+
+def check_losses(c):
+    text = ("duration_us = 3000\n[faults]\nat = \"h1\"\ndrop = 2\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 1024\n"
+            "arrivals = \"poisson\"\nrate_mpps = 0.2\n%s")
+    for verb in "write", "send":
+        r = c.experiment(text % ("ack_timeout = 5\nverb = \"%s\"\n" % verb))
+        lost = r["faults"][0]["a_to_b"]["drop"] + r["faults"][0]["b_to_a"]["drop"]
+        c.expect(lost > 5 and r["all"]["unfinished"] == 0, "%s: %d frames lost, %s" % (verb, lost, r["all"]["unfinished"]))
+    r = c.experiment(text % "transport = \"ud\"\nverb = \"send\"\n")
+    lost = r["faults"][0]["a_to_b"]["drop"]
+    c.expect(lost > 5 and r["all"]["lost"] == lost, "UD: %s lost, the cable lost %s" % (r["all"]["lost"], lost))
+    # No answer ever: the queue pair fails, which is told and gives status 1.
+    dead = ("[faults]\nat = \"h1\"\ndrop = 100\n[[workload]]\nname = \"w\"\nfrom = \"h1\"\nto = \"h2\"\nsize = 64\n"
+            "messages = 5\nack_timeout = 1\n")
+    r = c.experiment(dead, status=1)
+    c.expect(r["workloads"][0]["failure"] == "h1 to h2: retry_exceeded", "a dead cable: %s" % r["workloads"][0])
+
+
+SHARED = """
+duration_us = 300
+[topology]
+kind = "star"
+hosts = 4
+[parameters]
+switch.buffer.flow_control = "pause"
+[[workload]]
+name = "rpc"
+from = ["h1", "h2"]
+to = ["h3", "h4"]
+size = 512
+arrivals = "poisson"
+rate_mpps = 0.5
+end_us = 200
+[[workload]]
+name = "copy"
+background = true
+from = "h2"
+to = ["h1", "h3"]
+size_cdf = "storage"
+queue_pairs = "random"
+start_us = 100
+verbs = { write = 3, read = 1 }
+"""
+
+
+def check_repeatable(c):
+    first = c.experiment(SHARED)
+    rpc, copy = first["workloads"]
+    c.expect([(f["from"], f["to"]) for f in rpc["flows"]] == [(a, b) for a in ("h1", "h2") for b in ("h3", "h4")],
+             "flows: %s" % rpc["flows"])
+    c.expect(first["all"]["completed"] == rpc["completed"] > 0 and copy["completed"] > 0, "background is part of the sum")
+    # Two hosts, half a message a microsecond each, for 200 us.
+    c.expect(near(rpc["offered"], 0.5, 400), "offered: %d" % rpc["offered"])
+    c.expect(first["experiment"]["simulated_us"] >= 300, "simulated: %s" % first["experiment"])
+    for more in [], ["--set", "sim.run_ahead=false"], ["--set", "sim.always_tick=true"], ["--pcap", c.path("same.pcap")]:
+        again = c.experiment(SHARED, *more)
+        for key in "workloads", "all", "ports", "experiment":
+            c.expect(again[key] == first[key], "%s: another result with %s" % (key, more))
+    c.expect(c.experiment(SHARED, "--seed", "2")["workloads"] != first["workloads"], "the seed changes nothing")
+    c.expect(c.experiment("seed = 2\n" + SHARED)["workloads"] == c.experiment(SHARED, "--seed", "2")["workloads"],
+             "the file's seed and --seed differ")
+
+
+def check_short_forms(c):
+    for command, options in (("latency", ["--sizes", "2,64", "--verb", "read", "--set", "adapter.clock_khz=400000"]),
+                             ("latency", ["--functions", "2", "--function", "1", "--sizes", "8", "--ttl", "9"]),
+                             ("bandwidth", ["--sizes", "64,4096", "--qps", "4", "--messages", "300", "--bidirectional"]),
+                             ("bandwidth", ["--topology", "dumbbell", "--no-flows", "--sizes", "256", "--port", "1"])):
+        text = subprocess.run([c.program, command] + options + ["--print"], capture_output=True, text=True,
+                              check=True).stdout
+        direct, said = c.call(command, *options)
+        by_file, said_too = c.call("run", c.file(text))
+        c.expect(direct == by_file and said == said_too, "%s %s: its file gives other results" % (command, options))
+    printed = subprocess.run([c.program, "run", c.file(SHARED), "--print"], capture_output=True, text=True).stdout
+    c.expect(printed == SHARED, "--print does not show the file")
+
+
+def check_refusals(c):
+    head = "duration_us = 10\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\n"
+    for text, words in (
+            ("duration_us = 10\n", ["workload: is missing"]),
+            (head + "sze = 4\n", [":5:", "workload 1", "no field sze", "size"]),
+            (head + "size = -1\n", ["size: -1", "0 to"]),
+            (head + "size = 64\nsizes = [1]\n", ["size, sizes and size_cdf"]),
+            (head + "sizes = []\n", ["sizes"]),
+            (head + "sizes = [[64, 0]]\n", ["weight above 0"]),
+            (head + "size_cdf = \"none\"\n", ["none", "websearch, hadoop, storage"]),
+            (head + "size_cdf = \"%s\"\n" % c.file("0 0\n64 50\n", "half.cdf"), ["half.cdf", "last part"]),
+            (head + "size_cdf = \"%s\"\n" % c.file("0 0\n64 x\n", "text.cdf"), ["text.cdf", "two numbers"]),
+            (head + "verb = \"wrte\"\n", ["wrte", "write"]),
+            (head + "verbs = {}\n", ["verbs"]),
+            (head + "verbs = { write = 0 }\n", ["write: 0", "1 to 1000000"]),
+            (head + "transport = \"uc\"\nverb = \"read\"\n", ["read", "send"]),
+            (head + "transport = \"ud\"\nverb = \"send\"\nsize = 4096\n", ["4096", "0 to 2048"]),
+            (head + "arrivals = \"poison\"\nrate_mpps = 1\n", ["poison", "poisson"]),
+            (head + "arrivals = \"poisson\"\n", ["rate_mpps", "load_gbps"]),
+            (head + "rate_mpps = 1\n", ["rate_mpps", "arrivals"]),
+            (head + "arrivals = \"poisson\"\nrate_mpps = 0\n", ["rate_mpps: 0"]),
+            (head + "arrivals = \"poisson\"\nload_gbps = 1\nsize = 0\n", ["load_gbps"]),
+            (head + "arrivals = \"on-off\"\nrate_mpps = 1\non_us = 1\n", ["off_us"]),
+            (head + "arrivals = \"poisson\"\nrate_mpps = 1\nbatch = 2\n", ["batch", "closed"]),
+            (head + "depth = 4\nbatch = 4\nsignal_every = 2\n", ["depth: 4", "5 or more"]),
+            (head + "region_bytes = 64\n", ["region_bytes: 64", "65536"]),
+            (head + "inline_receive = 600\n", ["inline_receive", "512"]),
+            (head + "priority = 3\n", ["priority", "vlan"]),
+            (head + "ports = 2\n", ["port 2 of h1", "no cable"]),
+            (head.replace("h2", "h1"), ["h1", "another host"]),
+            (head.replace("h2", "h9"), ["h9", "h1, h2"]),
+            (head.replace("duration_us = 10\n", ""), ["messages: is missing", "end_us"]),
+            (head + "start_us = 5\nend_us = 5\n", ["end_us: 5"]),
+            ("warm_up_us = 10\n" + head, ["warm_up_us", "0 to 9"]),
+            (head + "[hosts.h7]\nhost.llc_read_ps = 1\n", ["h7", "h1, h2"]),
+            (head + "[hosts.h2]\nhost.llc_raed_ps = 1\n", ["hosts.h2", "host.llc_read_ps"]),
+            (head + "[faults]\nat = \"h5\"\ndrop = 1\n", ["faults", "h5"]),
+            (head + "[faults]\nat = \"h1\"\ndrop = 101\n", ["drop: 101"]),
+            ("[topology]\nkind = \"pair\"\nports = 3\n" + head.replace("duration_us = 10\n", ""), ["ports: 3"]),
+            ("[latency]\nsizez = 2\n", ["latency", "sizez"]),
+            ("[latency]\nmtu = 17\n", ["latency", "--mtu"]),
+            ("[latency]\njson = \"x\"\n", ["json"]),
+            ("[latency]\nno-flows = 3\n", ["no-flows", "true or false"]),
+            ("[latency]\n" + head.replace("duration_us = 10\n", ""), ["workload", "latency"])):
+        c.refuse_experiment(text, *words)
+    c.refuse(["none.toml"], "run", c.path("none.toml"))
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if shutil.which("tshark") is None:
+        print("tshark is not installed")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        c = Runs(sys.argv[1], folder)
+        for check in (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_losses,
+                      check_repeatable, check_short_forms, check_refusals):
+            check(c)
+        for fault in c.faults:
+            print(fault)
+        print("%d faults" % len(c.faults))
+        return 1 if c.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
