@@ -22,6 +22,8 @@ command_line::command_line(std::string where)
   app_.require_subcommand(0, 1);  // that there is one is checked in run(): an unknown one is to be named
   add_measurements(*this);
   add_run(*this);
+  add_sweep(*this);
+  add_compare(*this);
   add_calibrate(*this);
   add_replay(*this);
   add_fabric(*this);

@@ -177,6 +177,23 @@ struct run_options {
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
 };
 
+struct compare_options {
+  std::string reference, other;         ///< results in JSON
+  std::vector<std::string> tolerances;  ///< "PERCENT" or "FIELD=PERCENT"
+  std::vector<std::string> fields;      ///< patterns; empty: what is usually compared
+  std::vector<std::string> without;     ///< patterns
+  std::string junit_file, json_file;
+  bool overwrite = false;
+};
+
+struct sweep_options {
+  std::string file;
+  std::string folder;
+  unsigned jobs = 0;   ///< processes at a time, 0: as many as the machine has processors
+  unsigned point = 0;  ///< only this one, from 1; 0: all
+  bool collect = false, slurm = false, quiet = false;
+};
+
 int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
@@ -185,6 +202,8 @@ int run_replay(const replay_options& options);
 int run_serve(const serve_options& options);
 int run_info(const info_options& options);
 int run_fabric(const fabric_options& options);
+int run_sweep(const sweep_options& options);
+int run_compare(const compare_options& options);
 /// `text` is the experiment.
 int run_experiment(const run_options& options, const std::string& text);
 int run_parameters(const common_options& options);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -197,6 +198,12 @@ nlohmann::json run_header(const char* command, const common_options& options) {
   return {{"command", command}, {"profile", options.profile}, {"seed", options.seed}, {"set", options.assignments}};
 }
 
+namespace {
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+}  // namespace
+
 progress::progress(const common_options& options, std::string what, std::uint64_t total)
     : what_(std::move(what)), total_(total), shown_(!options.quiet && isatty(STDERR_FILENO) != 0) {}
 
@@ -209,7 +216,12 @@ void progress::at(std::uint64_t done) {
   const std::uint64_t percent = done * 100 / total_;
   if (percent == last_percent_) return;
   last_percent_ = percent;
-  std::fprintf(stderr, "\r%s: %3llu %%", what_.c_str(), static_cast<unsigned long long>(percent));
+  std::string left;
+  if (const double passed = seconds_since(begin_); done != 0 && percent < 100 && passed > 1) {
+    const double rest = passed * static_cast<double>(total_ - std::min(done, total_)) / static_cast<double>(done);
+    left = rest < 100 ? fmt::format(", {:.0f} s left", rest) : fmt::format(", {:.0f} min left", rest / 60);
+  }
+  std::fprintf(stderr, "\r%s: %3llu %%%-16s", what_.c_str(), static_cast<unsigned long long>(percent), left.c_str());
   std::fflush(stderr);
 }
 

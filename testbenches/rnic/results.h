@@ -2,6 +2,7 @@
 // Numbers of a run, and the files they go into.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -56,7 +57,8 @@ void write_json(const std::string& file, const nlohmann::json& results);
 /// What every result has: command, profile, seed, parameters that differ from the profile's.
 nlohmann::json run_header(const char* command, const common_options& options);
 
-/// Progress on standard error: one line, rewritten, only on a terminal and not with --quiet.
+/// Progress on standard error, with the time that is left: one line, rewritten, only on a terminal and not with
+/// --quiet.
 class progress {
  public:
   progress(const common_options& options, std::string what, std::uint64_t total);
@@ -67,6 +69,7 @@ class progress {
   std::string what_;
   std::uint64_t total_;
   std::uint64_t last_percent_ = ~std::uint64_t{0};
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   bool shown_;
 };
 

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rnic compare: which fields are compared, tolerances, exit status and the JUnit report (read by an XML parser).
+
+usage: check_compare.py PROGRAM
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+REFERENCE = {
+    "command": "run", "seed": 1, "version": "1", "counters": {"x": 5}, "parameters": "a = 1",
+    "all": {"goodput_gbps": 10.0, "completed": 1000, "latency": {"p50": 2.0, "p99": 4.0, "histogram": [{"count": 3}]}},
+    "rows": [{"size": 64, "limited_by": "wire", "rate": 5.0}, {"size": 128, "limited_by": "wire", "rate": 4.0}],
+    "flows": [{"from": "h1", "to": "h2", "gbps": 1.5}],
+}
+
+
+class Comparisons:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.faults = program, folder, []
+
+    def expect(self, ok, text):
+        if not ok:
+            self.faults.append(text)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def store(self, name, value):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            json.dump(value, f)
+        return self.path(name)
+
+    def compare(self, change, *arguments):
+        """Exit status, and names of the fields that are printed, of a result that `change` has changed."""
+        other = copy.deepcopy(REFERENCE)
+        change(other)
+        done = subprocess.run([self.program, "compare", self.store("a.json", REFERENCE), self.store("b.json", other)] +
+                              list(arguments), capture_output=True, text=True, timeout=60)
+        return done.returncode, [line.split()[0] for line in done.stdout.splitlines()[:-1]], done
+
+
+def nothing(_):
+    pass
+
+
+def put(*path, value):
+    def change(result):
+        for key in path[:-1]:
+            result = result[key]
+        result[path[-1]] = value
+    return change
+
+
+def check(c):
+    def expect(change, status, fields, *arguments):
+        got, printed, done = c.compare(change, *arguments)
+        c.expect((got, printed) == (status, fields), "%s: %d, %s (%s)" % (arguments, got, printed, done.stderr))
+
+    p99 = ("all", "latency", "p99")
+    expect(nothing, 0, [])
+    expect(put(*p99, value=4.1), 1, ["all.latency.p99"])
+    expect(put(*p99, value=4.1), 0, [], "--tolerance", "3")
+    expect(put(*p99, value=4.1), 1, ["all.latency.p99"], "--tolerance", "2.4")
+    expect(put(*p99, value=3.9), 1, ["all.latency.p99"], "--tolerance", "2.4")
+    expect(put(*p99, value=4.1), 0, [], "--tolerance", "all.latency.*=3")
+    expect(put(*p99, value=4.1), 1, ["all.latency.p99"], "--tolerance", "3", "--tolerance", "*.p99=1")
+    expect(put(*p99, value=4.1), 0, [], "--tolerance", "*.p99=1", "--tolerance", "3")
+    expect(put(*p99, value=4.1), 0, [], "--field", "all.goodput_gbps")
+    expect(put(*p99, value=4.1), 0, [], "--without", "all.latency.*")
+    expect(put("rows", 1, "limited_by", value="window"), 1, ["rows.128.limited_by"], "--tolerance", "50")
+    expect(put("flows", 0, "gbps", value=0), 1, ["flows.h1-h2.gbps"], "--tolerance", "99.9")
+    expect(put("all", "new", value=1), 0, ["all.new"])
+    expect(lambda r: r["all"].pop("completed"), 1, ["all.completed"])
+    # A list in another order is the same fields.
+    expect(lambda r: r["rows"].reverse(), 0, [])
+    # What a run is called and its counters may differ, unless they are asked for.
+    for path in ("seed",), ("version",), ("counters", "x"), ("parameters",):
+        expect(put(*path, value="other"), 0, [])
+    expect(put("counters", "x", value=6), 1, ["counters.x"], "--field", "counters.*")
+
+    report, result = c.path("junit.xml"), c.path("differences.json")
+    c.compare(put(*p99, value=4.1), "--junit", report, "--json", result)
+    suite = xml.etree.ElementTree.parse(report).getroot()
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    c.expect(failed == ["all.latency.p99"] and suite.get("failures") == "1", "JUnit: %s" % failed)
+    c.expect(int(suite.get("tests")) == len(list(suite)) == 13, "JUnit: %s cases" % suite.get("tests"))
+    with open(result, encoding="utf-8") as f:
+        j = json.load(f)
+    c.expect(j["compared"] == 13 and j["faults"] == 1 and j["differences"][0]["field"] == "all.latency.p99", "JSON: %s" % j)
+    c.expect(c.compare(nothing, "--junit", report)[0] == 2, "a report is overwritten")
+    for arguments in ["--tolerance", "x"], ["--tolerance", "-1"], ["--tolerance", "a="], ["--field", "nothing.*"]:
+        status, _, done = c.compare(nothing, *arguments)
+        c.expect(status == 2 and len(done.stderr.splitlines()) == 1, "%s: %d %s" % (arguments, status, done.stderr))
+    with open(c.path("text.json"), "w", encoding="utf-8") as f:
+        f.write("no JSON")
+    for wrong in "text.json", "gone.json":
+        done = subprocess.run([c.program, "compare", c.path("a.json"), c.path(wrong)], capture_output=True, text=True)
+        c.expect(done.returncode == 2 and wrong in done.stderr, "%s: %s" % (wrong, done.stderr))
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        c = Comparisons(sys.argv[1], folder)
+        check(c)
+        for fault in c.faults:
+            print(fault)
+        print("%d faults" % len(c.faults))
+        return 1 if c.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rnic sweep: grids, lists and Latin hypercubes; each point is what rnic run gives by itself; CSV, JSON and SQLite say the
+same; a point that fails is its own; a sweep that was interrupted goes on, a changed one is refused; tasks of a job array
+give the same table; wrong files are refused in one line.
+
+usage: check_sweep.py PROGRAM
+"""
+import csv
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+LATENCY = "[latency]\nsizes = [64]\niterations = 5\n"
+LOAD = """duration_us = 100
+[[workload]]
+name = "rpc"
+from = "h1"
+to = "h2"
+size = 64
+arrivals = "poisson"
+rate_mpps = 0.5
+[[workload]]
+background = true
+from = "h2"
+to = "h1"
+size = 1024
+depth = 1
+"""
+
+
+class Sweeps:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.faults, self.number = program, folder, [], 0
+
+    def expect(self, ok, text):
+        if not ok:
+            self.faults.append(text)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            f.write(text)
+        return self.path(name)
+
+    def call(self, *arguments, status=0):
+        done = subprocess.run([self.program, "sweep"] + list(arguments), capture_output=True, text=True, timeout=200)
+        self.expect(done.returncode == status, "%s: exit status %d: %s%s" %
+                    (arguments, done.returncode, done.stdout, done.stderr[-300:]))
+        return done
+
+    def table(self, out):
+        """Rows of the CSV by point, which JSON and SQLite must have as well."""
+        with open(os.path.join(out, "sweep.csv"), newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        with open(os.path.join(out, "sweep.json"), encoding="utf-8") as f:
+            points = json.load(f)["points"]
+        with sqlite3.connect(os.path.join(out, "sweep.sqlite")) as db:
+            db.row_factory = sqlite3.Row
+            stored = [dict(r) for r in db.execute("SELECT * FROM points ORDER BY point")]
+        self.expect(len(rows) == len(points) == len(stored), "%s: %d, %d and %d rows" %
+                    (out, len(rows), len(points), len(stored)))
+        for row, point, line in zip(rows, points, stored):
+            axes, results = point["axes"], point.get("results", {})
+            self.expect(row["status"] == point["status"] == line["status"], "status of point %s" % row["point"])
+            self.expect(row["error"] == point.get("error", "") == line["error"], "error of point %s" % row["point"])
+            for name, value in axes.items():
+                self.expect(same(row[name], value) and line["axis " + name] == value, "axis %s of %s" % (name, row))
+            for name, value in results.items():
+                self.expect(same(row[name], value) and line[name] == value, "%s: %s, %s and %s" %
+                            (name, row[name], value, line[name]))
+        return rows
+
+    def sweep(self, text, *arguments, status=0):
+        self.number += 1
+        out = self.path("out%d" % self.number)
+        done = self.call(self.write("sweep%d.toml" % self.number, text), "--out", out, "--quiet", *arguments,
+                         status=status)
+        return self.table(out), done, out
+
+    def refuse(self, text, *words):
+        words = words if any(w.endswith(".toml") for w in words) else ("wrong.toml",) + words
+        done = self.call(self.write("wrong.toml", text), "--out", self.path("none"), status=2)
+        self.expect(len(done.stderr.splitlines()) == 1, "not one line: %s" % done.stderr)
+        for word in words:
+            self.expect(word in done.stderr, "does not say %r: %s" % (word, done.stderr))
+
+
+def same(text, value):
+    return text == value if isinstance(value, str) else float(text) == float(value)
+
+
+def check_grid(s):
+    rows, _, out = s.sweep('experiment = "latency.toml"\n[axes]\n"set.adapter.clock_khz" = [300000, 427000]\n'
+                           '"latency.verb" = ["write", "read"]\n"latency.sizes" = { from = 2, to = 32, steps = 3, scale = "log" }\n')
+    s.expect(len(rows) == 12, "grid: %d points" % len(rows))
+    found = {(r["set.adapter.clock_khz"], r["latency.verb"], r["latency.sizes"]) for r in rows}
+    s.expect(found == {(c, v, b) for c in ("300000", "427000") for v in ("write", "read") for b in ("2", "8", "32")},
+             "grid: %s" % found)
+    for row in rows:
+        direct = s.path("direct.json")
+        subprocess.run([s.program, "latency", "--iterations", "5", "--sizes", row["latency.sizes"], "--verb",
+                        row["latency.verb"], "--set", "adapter.clock_khz=" + row["set.adapter.clock_khz"], "--json", direct,
+                        "--overwrite"], check=True, stdout=subprocess.DEVNULL)
+        with open(direct, encoding="utf-8") as f:
+            expected = json.load(f)["rows"][0]["typical_us"]
+        got = row["rows.%s.typical_us" % row["latency.sizes"]]
+        s.expect(float(got) == expected, "point %s: %s us, alone %s us" % (row["point"], got, expected))
+    # The same sweep again runs nothing.
+    before = {e.name: e.stat().st_mtime_ns for e in os.scandir(os.path.join(out, "points"))}
+    s.call(s.path("sweep%d.toml" % s.number), "--out", out, "--quiet")
+    s.expect(before == {e.name: e.stat().st_mtime_ns for e in os.scandir(os.path.join(out, "points"))}, "it ran again")
+    return out
+
+
+def check_list(s):
+    rows, _, _ = s.sweep('experiment = "load.toml"\nplan = "list"\ncolumns = ["workloads.rpc.offered"]\n[axes]\n'
+                         '"workload.rpc.rate_mpps" = [0.2, 2.0, 0.9]\n"workload.2.size" = [64, 128, 256]\n'
+                         '"parameters.host.llc_read_ps" = [200000, 300000, 400000]\n"hosts.h2.driver.post_send_ns" = [1, 2, 3]\n')
+    s.expect([(r["workload.rpc.rate_mpps"], r["workload.2.size"]) for r in rows] ==
+             [("0.2", "64"), ("2", "128"), ("0.9", "256")], "list: %s" % rows)
+    s.expect(float(rows[1]["workloads.rpc.offered"]) > 3 * float(rows[0]["workloads.rpc.offered"]), "list: rates")
+
+
+def check_hypercube(s):
+    text = ('experiment = "load.toml"\nplan = "latin-hypercube"\ncount = 20\nseed = 4\n[axes]\n'
+            '"workload.rpc.rate_mpps" = { from = 0.1, to = 2.1 }\n"parameters.host.llc_read_ps" = { from = 100000, to = 10000000, '
+            'scale = "log" }\n"workload.rpc.size" = [64, 256]\n')
+    rows, _, _ = s.sweep(text)
+    parts = sorted(int((float(r["workload.rpc.rate_mpps"]) - 0.1) / 0.1) for r in rows)
+    s.expect(parts == list(range(20)), "hypercube: rates are in parts %s" % parts)
+    logs = sorted(int(len(rows) * (math.log10(float(r["parameters.host.llc_read_ps"])) - 5) / 2) for r in rows)
+    s.expect(sum(abs(a - b) for a, b in zip(logs, range(20))) <= 2, "hypercube: logarithms are in parts %s" % logs)
+    s.expect(sorted(r["workload.rpc.size"] for r in rows) == ["256"] * 10 + ["64"] * 10, "hypercube: sizes")
+    again, _, _ = s.sweep(text)
+    s.expect(again == rows, "hypercube: not the same points again")
+    other, _, _ = s.sweep(text.replace("seed = 4", "seed = 5"))
+    s.expect(other != rows, "hypercube: the seed changes nothing")
+
+
+def check_failures(s):
+    rows, done, out = s.sweep('experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2, 99999999999, 64]\n', status=1)
+    s.expect([r["status"] for r in rows] == ["ok", "refused", "ok"], "failures: %s" % rows)
+    s.expect("99999999999" in rows[1]["error"] and "point 2 refused" in done.stderr, "failures: %s" % done.stderr)
+    s.expect("2 ok, 1 refused" in done.stdout, "failures: %s" % done.stdout)
+    # Another sweep does not take its folder, and leaves it as it is.
+    before = sorted(os.listdir(out))
+    s.write("other.toml", 'experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2]\n')
+    done = s.call(s.path("other.toml"), "--out", out, status=2)
+    s.expect(len(done.stderr.splitlines()) == 1 and "something else" in done.stderr, "folder: %s" % done.stderr)
+    s.expect(sorted(os.listdir(out)) == before, "folder: changed")
+
+
+def check_interrupted(s):
+    text = 'experiment = "load.toml"\n[axes]\n"workload.rpc.rate_mpps" = { from = 0.1, to = 2.0, steps = 60 }\n'
+    whole, _, _ = s.sweep(text)
+    s.number += 1
+    out, file = s.path("cut"), s.write("cut.toml", text)
+    running = subprocess.Popen([s.program, "sweep", file, "--out", out, "--quiet", "--jobs", "1"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    points = os.path.join(out, "points")
+    while running.poll() is None and not (os.path.isdir(points) and
+                                          sum(n.endswith(".status") for n in os.listdir(points)) >= 5):
+        time.sleep(0.002)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    s.call(file, "--out", out, "--collect", status=1)
+    states = [r["status"] for r in s.table(out)]
+    s.expect(states.count("ok") >= 5 and set(states) <= {"ok", "missing"}, "interrupted: %s" % states)
+    s.call(file, "--out", out, "--quiet")
+    s.expect(s.table(out) == whole, "interrupted: gone on with, it has another table")
+
+
+def check_job_array(s):
+    text = 'experiment = "load.toml"\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.4, 0.7]\n'
+    whole, _, _ = s.sweep(text)
+    out, file = s.path("array"), s.write("array.toml", text)
+    said = s.call(file, "--out", out, "--slurm").stdout
+    job = os.path.join(out, "job.sh")
+    s.expect("sbatch " + job in said, "job array: %s" % said)
+    with open(job, encoding="utf-8") as f:
+        script = f.read()
+    s.expect("#SBATCH --array=1-3\n" in script, "job array: %s" % script)
+    for task in "2", "3", "1":
+        subprocess.run([job], env=dict(os.environ, SLURM_ARRAY_TASK_ID=task), check=True)
+    s.call(file, "--out", out, "--collect")
+    s.expect(s.table(out) == whole, "job array: another table")
+    s.call(file, "--out", out, "--point", "4", status=2)
+
+
+def check_refusals(s):
+    axes = "[axes]\n\"latency.sizes\" = [2]\n"
+    head = "experiment = \"latency.toml\"\n"
+    for text, words in ((axes, ["experiment: is missing"]),
+                        ("experiment = \"gone.toml\"\n" + axes, ["gone.toml", "cannot be read"]),
+                        (head, ["axes: is missing"]),
+                        (head + "[axes]\n\"latency.sizes\" = 2\n", ["latency.sizes", "a list of values"]),
+                        (head + "[axes]\nlatency.sizes = [2]\n", ["in quotes"]),
+                        (head + "[axes]\n\"workload.1.size\" = [2]\n", ["workload.1.size", "no workload"]),
+                        (head + "plan = \"gird\"\n" + axes, ["gird", "grid"]),
+                        (head + "count = 3\n" + axes, ["count", "latin-hypercube"]),
+                        (head + "plan = \"latin-hypercube\"\n" + axes, ["count: is missing"]),
+                        (head + "plan = \"list\"\n" + axes + "\"latency.iterations\" = [1, 2]\n", ["1 values", "expected 2"]),
+                        (head + "[axes]\n\"latency.sizes\" = { from = 2, to = 1, steps = 3 }\n", ["from must be below"]),
+                        (head + "[axes]\n\"latency.sizes\" = { from = 1, to = 2 }\n", ["steps: is missing"]),
+                        (head + "[axes]\n\"latency.sizes\" = { from = 0, to = 2, steps = 3, scale = \"log\" }\n", ["above 0"]),
+                        (head + "colums = [\"x\"]\n" + axes, ["no field colums"])):
+        s.refuse(text, *words)
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        s = Sweeps(sys.argv[1], folder)
+        s.write("latency.toml", LATENCY)
+        s.write("load.toml", LOAD)
+        for check in (check_grid, check_list, check_hypercube, check_failures, check_interrupted, check_job_array,
+                      check_refusals):
+            check(s)
+        for fault in s.faults:
+            print(fault)
+        print("%d faults" % len(s.faults))
+        return 1 if s.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
