@@ -24,6 +24,7 @@ command_line::command_line(std::string where)
   add_run(*this);
   add_sweep(*this);
   add_compare(*this);
+  add_explain(*this);
   add_calibrate(*this);
   add_replay(*this);
   add_fabric(*this);

@@ -56,6 +56,7 @@ struct traffic_options {
 
 struct latency_options {
   common_options common;
+  std::string file;    ///< of `rnic run` that does the same, for the results
   bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
@@ -65,6 +66,7 @@ struct latency_options {
 
 struct bandwidth_options {
   common_options common;
+  std::string file;    ///< of `rnic run` that does the same, for the results
   bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
@@ -194,6 +196,16 @@ struct sweep_options {
   bool collect = false, slurm = false, quiet = false;
 };
 
+struct explain_options {
+  std::string file;    ///< experiment of `rnic run`, or a result of it, of latency or of bandwidth
+  std::string metric;  ///< field of the result, empty: the usual one
+  std::vector<std::string> assignments;
+  double more = 10;    ///< per cent
+  unsigned jobs = 0;   ///< processes at a time, 0: as many as the machine has processors
+  std::string json_file;
+  bool overwrite = false, quiet = false;
+};
+
 int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
@@ -203,6 +215,7 @@ int run_serve(const serve_options& options);
 int run_info(const info_options& options);
 int run_fabric(const fabric_options& options);
 int run_sweep(const sweep_options& options);
+int run_explain(const explain_options& options);
 int run_compare(const compare_options& options);
 /// `text` is the experiment.
 int run_experiment(const run_options& options, const std::string& text);

@@ -169,6 +169,7 @@ int run_bandwidth(const bandwidth_options& given) {
   print_system(experiment.results());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
+    result["file"] = options.file;
     result["verb"] = t.verb;
     result["transport"] = t.transport;
     result["bidirectional"] = options.bidirectional;

@@ -65,8 +65,9 @@ void add_latency(command_line& line) {
   add_print(command, o.print);
   add_common(command, o.common);
   line.on(command, [&command, &o] {
+    o.file = file_of(command);
     if (o.print) {
-      fmt::print("{}", file_of(command));
+      fmt::print("{}", o.file);
       return 0;
     }
     o.traffic.given = given(command);
@@ -103,8 +104,9 @@ void add_bandwidth(command_line& line) {
   add_print(command, o.print);
   add_common(command, o.common);
   line.on(command, [&command, &o] {
+    o.file = file_of(command);
     if (o.print) {
-      fmt::print("{}", file_of(command));
+      fmt::print("{}", o.file);
       return 0;
     }
     o.traffic.given = given(command);

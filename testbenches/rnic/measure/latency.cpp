@@ -358,6 +358,7 @@ int run_latency(const latency_options& given) {
   print(options, rows, experiment.results());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("latency", options.common);
+    result["file"] = options.file;
     result["verb"] = options.traffic.verb;
     result["transport"] = options.traffic.transport;
     result["parameters"] = effective;

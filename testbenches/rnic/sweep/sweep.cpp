@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic sweep`: the same experiment with many values, each point in a process of its own.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/results.h"
@@ -57,7 +50,7 @@ class sweep_run {
     prepare();
     if (options_.slurm) return write_job();
     if (options_.point != 0) return run_one();
-    if (!options_.collect) run_all();
+    if (!options_.collect) run_missing();
     return collect();
   }
 
@@ -85,78 +78,43 @@ class sweep_run {
     return fs::exists(of(point, ".status")) && content(of(point, ".toml")) == points_[point - 1].text;
   }
 
-  /// Begins a point. Throws usage_error when there is no process to be had.
-  pid_t begin(unsigned point) const {
+  own_run run_of(unsigned point) const {
     const sweep_point& p = points_[point - 1];
     for (const char* ending : {".status", ".json"}) fs::remove(of(point, ending));
     write(of(point, ".toml"), p.text);
-    std::vector<std::string> arguments{"rnic", "run", of(point, ".toml"), "--json", of(point, ".json"), "--quiet"};
-    for (const std::string& s : p.set) arguments.insert(arguments.end(), {"--set", s});
-    std::vector<char*> argv;
-    for (std::string& a : arguments) argv.push_back(a.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, of(point, ".txt").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0644);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, of(point, ".log").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0644);
-    pid_t process = -1;
-    const int error = posix_spawn(&process, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    if (error != 0) throw usage_error(fmt::format("point {}: no process: {}", point, std::strerror(error)));
-    return process;
+    own_run run{
+        {"run", of(point, ".toml"), "--json", of(point, ".json"), "--quiet"}, of(point, ".txt"), of(point, ".log")};
+    for (const std::string& s : p.set) run.arguments.insert(run.arguments.end(), {"--set", s});
+    return run;
   }
 
-  void end(unsigned point, int status) const {
-    std::string words = "crashed";
-    if (WIFEXITED(status))
-      words = WEXITSTATUS(status) == 0   ? "ok"
-              : WEXITSTATUS(status) == 1 ? "failed"
-              : WEXITSTATUS(status) == 2 ? "refused"
-                                         : words;
-    write(of(point, ".status"), words + "\n");
-  }
+  void end(unsigned point, int status) const { write(of(point, ".status"), verdict_of(status) + "\n"); }
 
   int run_one() {
     if (options_.point > points_.size())
       throw usage_error(fmt::format("--point: {}: expected 1 to {}", options_.point, points_.size()));
     if (is_done(options_.point)) return 0;
-    const pid_t process = begin(options_.point);
-    int status = 0;
-    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-    }
-    end(options_.point, status);
+    end(options_.point, wait_for(begin(run_of(options_.point))));
     return 0;
   }
 
-  void run_all() {
-    const unsigned jobs = options_.jobs != 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
+  void run_missing() const {
     common_options quiet;
     quiet.quiet = options_.quiet;
     progress shown(quiet, "sweep", points_.size());
-    std::map<pid_t, unsigned> under_way;
-    unsigned next = 1, done = 0;
-    while (next <= points_.size() || !under_way.empty()) {
-      if (next <= points_.size() && is_done(next)) {
-        ++next;
-        shown.at(++done);
-        continue;
-      }
-      if (next <= points_.size() && under_way.size() < jobs) {
-        under_way.emplace(begin(next), next);
-        ++next;
-        continue;
-      }
-      int status = 0;
-      const pid_t ended = waitpid(-1, &status, 0);
-      if (ended < 0 && errno == EINTR) continue;
-      const auto at = under_way.find(ended);
-      if (at == under_way.end()) continue;
-      end(at->second, status);
-      under_way.erase(at);
-      shown.at(++done);
-    }
+    std::vector<bool> was_done(points_.size());
+    std::uint64_t done = 0;
+    run_all(
+        points_.size(), options_.jobs,
+        [&](std::size_t i) {
+          const unsigned point = static_cast<unsigned>(i) + 1;
+          was_done[i] = is_done(point);
+          return was_done[i] ? own_run{} : run_of(point);
+        },
+        [&](std::size_t i, int status) {
+          if (!was_done[i]) end(static_cast<unsigned>(i) + 1, status);
+          shown.at(++done);
+        });
   }
 
   /// For a cluster: a job array with a task for each point.
@@ -182,11 +140,7 @@ class sweep_run {
     r.values = points_[point - 1].values;
     r.status = is_done(point) ? content(of(point, ".status")) : "missing\n";
     r.status.pop_back();
-    if (r.status != "ok" && r.status != "missing") {
-      std::istringstream log(content(of(point, ".log")));
-      for (std::string line; std::getline(log, line);)
-        if (!line.empty()) r.error = line;
-    }
+    if (r.status != "ok" && r.status != "missing") r.error = last_line(of(point, ".log"));
     if (!fs::exists(of(point, ".json")) || r.status == "missing") return r;
     for (auto& [name, value] : fields_of(read_result(of(point, ".json")))) {
       const auto asked = [&name = name](const std::string& pattern) { return matches(pattern, name); };

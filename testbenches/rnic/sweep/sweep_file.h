@@ -42,6 +42,9 @@ struct sweep_point {
   std::string text;                 ///< the experiment's file
 };
 
+/// Puts a value at a path of an experiment, as an axis does. Throws sim::config_error for a path that it has not.
+void assign(toml::table& experiment, const std::string& path, const toml::node& value, const std::string& name);
+
 /// All of them, in an order that depends on the file alone. Throws sim::config_error for a path that the experiment has
 /// not.
 std::vector<sweep_point> points_of(const sweep_file& f, const std::string& name);

@@ -97,6 +97,8 @@ toml::table* element(toml::array& list, const std::string& name) {
   return number >= 1 && number <= list.size() ? list.get(number - 1)->as_table() : nullptr;
 }
 
+}  // namespace
+
 /// Below [parameters] and [hosts.NAME] dots are part of a parameter's path, whose tables may not be there yet.
 void assign(toml::table& root, const std::string& path, const toml::node& value, const std::string& name) {
   const std::vector<std::string> parts = split(path);
@@ -113,8 +115,6 @@ void assign(toml::table& root, const std::string& path, const toml::node& value,
   }
   at->insert_or_assign(parts.back(), value);
 }
-
-}  // namespace
 
 std::vector<sweep_point> points_of(const sweep_file& f, const std::string& name) {
   const toml::table experiment =

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/children.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "testbenches/bench/usage_error.h"
+
+namespace rnic::program {
+
+pid_t begin(const own_run& run) {
+  std::vector<std::string> arguments{"rnic"};
+  arguments.insert(arguments.end(), run.arguments.begin(), run.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& a : arguments) argv.push_back(a.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  constexpr int anew = O_WRONLY | O_CREAT | O_TRUNC;
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, run.out.c_str(), anew, 0644);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, run.errors.c_str(), anew, 0644);
+  pid_t process = -1;
+  const int error = posix_spawn(&process, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) throw usage_error(fmt::format("no process: {}", std::strerror(error)));
+  return process;
+}
+
+int wait_for(pid_t process) {
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+void run_all(std::size_t count, unsigned jobs, const std::function<own_run(std::size_t)>& run_of,
+             const std::function<void(std::size_t, int)>& ended) {
+  if (jobs == 0) jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::map<pid_t, std::size_t> under_way;
+  for (std::size_t next = 0; next < count || !under_way.empty();) {
+    if (next < count && under_way.size() < jobs) {
+      const own_run run = run_of(next);
+      if (run.arguments.empty())
+        ended(next, 0);
+      else
+        under_way.emplace(begin(run), next);
+      ++next;
+      continue;
+    }
+    int status = 0;
+    const pid_t process = waitpid(-1, &status, 0);
+    if (process < 0 && errno != EINTR) throw usage_error(fmt::format("waiting failed: {}", std::strerror(errno)));
+    const auto at = under_way.find(process);
+    if (at == under_way.end()) continue;
+    ended(at->second, status);
+    under_way.erase(at);
+  }
+}
+
+std::string verdict_of(int status) {
+  if (!WIFEXITED(status)) return "crashed";
+  switch (WEXITSTATUS(status)) {
+    case 0:
+      return "ok";
+    case 1:
+      return "failed";
+    case 2:
+      return "refused";
+    default:
+      return "crashed";
+  }
+}
+
+std::string last_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty()) last = line;
+  return last;
+}
+
+}  // namespace rnic::program

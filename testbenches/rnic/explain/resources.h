@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resources of a system, and what gives more of each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rnic::program {
+
+/// A number that gives more of a resource.
+struct resource_knob {
+  /// A parameter; "--depth": an option of `rnic bandwidth`; "workload.depth": a field of each workload.
+  const char* path;
+  enum class way : std::uint8_t {
+    less,    ///< a cost: less of it
+    more,    ///< a count or a rate
+    doubled  ///< a power of two
+  } how = way::more;
+  std::uint64_t most = ~std::uint64_t{0};  ///< the largest value that it may have
+  std::uint64_t otherwise = 0;             ///< what 0 stands for; 0: nothing, it cannot be changed then
+};
+
+struct resource {
+  const char* name;  ///< as limited_by and the table of use begin, if they name it
+  std::vector<resource_knob> knobs;
+};
+
+/// Of both adapters, hosts and the wire.
+const std::vector<resource>& known_resources();
+
+/// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none.
+std::optional<std::uint64_t> with_more(const resource_knob& knob, std::uint64_t value, double percent);
+
+}  // namespace rnic::program
