@@ -217,7 +217,7 @@ class firmware {
   status conf_special_qp(command_request& r);
   status check_qp_context(std::uint16_t function) const;
   bool asks_for_migration() const;
-  status check_path(std::size_t path) const;
+  status check_path(const std::uint8_t* stored) const;
   bool report_drained();
   static icm::qp_state state_of(const qp_pair& qp);
   void drop_qp_buffer(const qp_pair& qp);

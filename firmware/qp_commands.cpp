@@ -99,7 +99,7 @@ abi::status firmware::change_live_qp(const transition& t, std::uint32_t qpn) {
   if ((t.from >> static_cast<unsigned>(state_of(qp)) & 1) == 0) return status::bad_qp_state;
   merge_qp_context(stored.data(), t.opcode);
   if ((in(mailbox::optional)&mailbox::opt_primary_path) != 0)
-    if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
+    if (const status s = check_path(stored.data()); s != status::ok) return s;
   return hand_over(t, index, stored.data(), qp);
 }
 
@@ -137,7 +137,7 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
     abi::set(stored.data(), q::rss, 0);
   merge_qp_context(stored.data(), t.opcode);
   if (t.opcode == abi::opcode::init2rtr_qp || (in(mailbox::optional)&mailbox::opt_primary_path) != 0)
-    if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
+    if (const status s = check_path(stored.data()); s != status::ok) return s;
   abi::set(stored.data(), q::local_qpn, qpn);
   if (t.opcode == abi::opcode::rst2init_qp) qp.requester.function = qp.responder.function = function_of(r);
   fill_static(stored.data(), qp);
@@ -195,15 +195,16 @@ bool firmware::asks_for_migration() const {
          ((optional & mailbox::opt_migration) != 0 && in(q::path_migration, mailbox::context) != migrated);
 }
 
-/// A datagram queue pair has no address of its own: its context may have that of a window (icm::path_gid_is_base).
-abi::status firmware::check_path(std::size_t path) const {
+/// The path that the context would have. A datagram queue pair has no address of its own: its context may have that of
+/// a window (icm::path_gid_is_base). What the command says of service and version counts where it is taken over.
+abi::status firmware::check_path(const std::uint8_t* stored) const {
   namespace p = abi::path;
   constexpr unsigned table_size = 128;
-  const auto service = static_cast<icm::service>(in(q::service, mailbox::context));
-  const bool fits = (in(p::gid_index, path) < table_size || service == icm::service::ud) &&
-                    in(p::vlan_index, path) < table_size && in(p::port, path) < config_.num_ports;
-  const bool v2 = in(q::roce_mode, mailbox::context) == q::roce_mode_v2;
-  return fits && (!v2 || roce_v2_ports_[in(p::port, path)]) ? status::ok : status::bad_param;
+  const std::uint8_t* const path = stored + q::primary_path;
+  const bool fits = (abi::get(path, p::gid_index) < table_size || service_of(stored) == icm::service::ud) &&
+                    abi::get(path, p::vlan_index) < table_size && abi::get(path, p::port) < config_.num_ports;
+  const bool v2 = abi::get(stored, q::roce_mode) == q::roce_mode_v2;
+  return fits && (!v2 || roce_v2_ports_[abi::get(path, p::port)]) ? status::ok : status::bad_param;
 }
 
 /// To RESET from anywhere, also from RESET: work is forgotten without completions. Must not fail (2.6).

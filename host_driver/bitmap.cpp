@@ -7,7 +7,7 @@
 namespace rnic::host_driver {
 
 bitmap::bitmap(std::uint32_t count, std::uint32_t mask, std::uint32_t reserved)
-    : taken_(count, false), count_(count), mask_(mask), reserved_(reserved) {
+    : taken_(count, false), count_(count), mask_(mask), reserved_(std::min(reserved, count)) {
   for (std::uint32_t i = 0; i < reserved && i < count; ++i) taken_[i] = true;
 }
 
@@ -55,6 +55,16 @@ void bitmap::release(std::uint32_t number, bool round_robin) {
 
 buddy::buddy(unsigned log_size) : free_(log_size + 1) { free_[log_size].insert(0); }
 
+buddy::buddy(std::uint32_t first, std::uint32_t count) : free_(32) {
+  while (count != 0) {
+    unsigned order = 0;
+    while (order < 31 && (first >> order & 1) == 0 && 2u << order <= count) ++order;
+    free_[order].insert(first);
+    first += 1u << order;
+    count -= 1u << order;
+  }
+}
+
 std::uint32_t buddy::allocate(unsigned order) {
   unsigned from = order;
   while (from < free_.size() && free_[from].empty()) ++from;
@@ -77,6 +87,16 @@ void buddy::release(std::uint32_t first, unsigned order) {
     ++order;
   }
   free_[order].insert(first);
+}
+
+bool buddy::claim_upper_half() {
+  const unsigned log_half = log_size() - 1;
+  if (!free_[log_size()].empty()) {
+    free_[log_size()].clear();
+    free_[log_half] = {0};
+    return true;
+  }
+  return free_[log_half].erase(1u << log_half) != 0;
 }
 
 }  // namespace rnic::host_driver

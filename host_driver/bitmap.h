@@ -23,6 +23,8 @@ class bitmap {
   /// `round_robin`: the number is not given again before all others were.
   void release(std::uint32_t number, bool round_robin);
   std::uint32_t in_use() const { return in_use_; }
+  /// Numbers that can be allocated.
+  std::uint32_t free() const { return count_ - reserved_ - in_use_; }
 
  private:
   std::uint32_t find_from(std::uint32_t first) const;
@@ -38,9 +40,15 @@ class buddy {
   static constexpr std::uint32_t none = ~0u;
   buddy() = default;
   explicit buddy(unsigned log_size);
+  /// Of [first, first + count): ranges as large as their alignment lets them be.
+  buddy(std::uint32_t first, std::uint32_t count);
   /// First of 2^order entries, or none.
   std::uint32_t allocate(unsigned order);
   void release(std::uint32_t first, unsigned order);
+  /// Of one made by log_size.
+  unsigned log_size() const { return static_cast<unsigned>(free_.size()) - 1; }
+  /// False: something in it is in use.
+  bool claim_upper_half();
 
  private:
   std::vector<std::set<std::uint32_t>> free_;

@@ -137,6 +137,8 @@ class device : private event_pump_if {
   int query_pkey(unsigned port, int index, std::uint16_t* pkey);  ///< in network byte order, as ibv_query_pkey
   unsigned num_ports() const { return bonded_ ? 1 : caps_.num_ports; }
   const device_caps& caps() const { return caps_; }
+  std::uint32_t cqe_bytes() const { return cqe_bytes_; }
+  std::uint32_t eqe_bytes() const { return eqe_bytes_; }
   const firmware_info& firmware() const { return firmware_; }
   const icm_profile& profile() const { return profile_; }
   const std::array<char, 17>& board_id() const { return board_id_; }

@@ -71,6 +71,8 @@ void icm_resources::start(const config& cfg, const device_caps& caps, const icm_
   mpt_indices_ = bitmap(num_mpts_, ~0u, std::max(caps.reserved_mpts, cfg.first_mpt));
   mtt_ranges_ = buddy(profile[icm_region::mtt].log_count);
   if (caps.reserved_mtts != 0) mtt_ranges_.allocate(log2_up(caps.reserved_mtts));
+  function_mtts_.clear();
+  left_.fill(0);
 }
 
 void icm_resources::clean_up() {
@@ -145,6 +147,8 @@ void icm_resources::put_contexts(resource what, std::uint32_t number) {
 
 int icm_resources::take(resource what, std::uint32_t* number, const std::uint32_t* wanted) {
   const bool special = what == resource::qp && wanted != nullptr && is_special(*wanted);
+  const bool of_block = what == resource::qp && wanted != nullptr && *wanted < first_qpn_;
+  if (!of_block && std::int64_t{numbers(what).free()} <= left_[static_cast<unsigned>(what)]) return -ENOMEM;
   if (wanted == nullptr) {
     *number = numbers(what).allocate();
     if (*number == bitmap::none) return -ENOMEM;
@@ -182,17 +186,37 @@ int icm_resources::take_qps(std::uint32_t count, std::uint32_t align, std::uint3
   return -ENOMEM;
 }
 
-int icm_resources::take_mtts(unsigned order, std::uint32_t* first) {
-  *first = mtt_ranges_.allocate(order);
+int icm_resources::take_mtts_in(buddy& ranges, unsigned order, std::uint32_t* first) {
+  *first = ranges.allocate(order);
   if (*first == buddy::none) return -ENOMEM;
   const int error = mtts_.get_range(*first, *first + (std::uint64_t{1} << order) - 1);
-  if (error != 0) mtt_ranges_.release(*first, order);
+  if (error != 0) ranges.release(*first, order);
   return error;
+}
+
+int icm_resources::take_mtts(unsigned order, std::uint32_t* first) { return take_mtts_in(mtt_ranges_, order, first); }
+
+int icm_resources::divide_mtts(unsigned functions, std::uint32_t entries) {
+  const unsigned log_half = mtt_ranges_.log_size() - 1;
+  functions_first_ = 1u << log_half;
+  mtts_each_ = entries;
+  if (std::uint64_t{entries} * functions > functions_first_ || !mtt_ranges_.claim_upper_half()) return -ENOMEM;
+  for (unsigned f = 0; f < functions; ++f) function_mtts_.emplace_back(functions_first_ + f * entries, entries);
+  return 0;
+}
+
+int icm_resources::take_mtts_of(unsigned function, unsigned order, std::uint32_t* first) {
+  return take_mtts_in(function_mtts_[function - 1], order, first);
+}
+
+buddy& icm_resources::ranges_of(std::uint32_t mtt) {
+  return function_mtts_.empty() || mtt < functions_first_ ? mtt_ranges_
+                                                          : function_mtts_[(mtt - functions_first_) / mtts_each_];
 }
 
 void icm_resources::give_back_mtts(std::uint32_t first, unsigned order) {
   mtts_.put_range(first, first + (std::uint64_t{1} << order) - 1);
-  mtt_ranges_.release(first, order);
+  ranges_of(first).release(first, order);
 }
 
 int icm_resources::write_mtts(std::uint32_t first, const std::uint64_t* entries, std::uint32_t count) {
@@ -222,7 +246,7 @@ int asked_resources::take(resource what, std::uint32_t* number, const std::uint3
   const std::uint64_t in = what == resource::qp ? std::uint64_t{1} << 32 | 1 : 0;  // align and count
   if (const int error =
           channel_.execute({abi::opcode::alloc_res, kind, two_steps ? reserve : reserve_and_map, in, 0, &result}))
-    return error;
+    return what == resource::mpt ? -ENOMEM : error;  // net/mr.c: mlx4_mpt_reserve says -1
   *number = static_cast<std::uint32_t>(result);
   if (!two_steps) return 0;
   const int error = channel_.command(abi::opcode::alloc_res, kind, map, *number);
@@ -246,7 +270,7 @@ int asked_resources::take_mtts(unsigned order, std::uint32_t* first) {
   const int error = channel_.execute(
       {abi::opcode::alloc_res, static_cast<std::uint32_t>(resource::mtt), reserve_and_map, order, 0, &result});
   *first = static_cast<std::uint32_t>(result);
-  return error;
+  return error != 0 ? -ENOMEM : 0;  // net/mr.c: mlx4_alloc_mtt_range says -1
 }
 
 void asked_resources::give_back_mtts(std::uint32_t first, unsigned order) {

@@ -2,8 +2,10 @@
 // Numbers of objects, and the context memory behind them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "host_driver/bitmap.h"
 #include "host_driver/bus_if.h"
@@ -61,6 +63,18 @@ class icm_resources : public resources_if {
   void give_back_mtts(std::uint32_t first, unsigned order) override;
   int write_mtts(std::uint32_t first, const std::uint64_t* entries, std::uint32_t count) override;
 
+  /// Virtual functions' part: take() leaves so many more numbers alone (fewer, where negative). Who takes one for a
+  /// function lowers it first.
+  void leave(resource what, std::int64_t numbers) { left_[static_cast<unsigned>(what)] += numbers; }
+  /// Ranges of `entries` translation entries each for functions 1 to `functions`, in the upper half of the table, so
+  /// that nobody's small pieces are in the way of another one's large ones. 0, or -ENOMEM: the half is in use, or too
+  /// small.
+  int divide_mtts(unsigned functions, std::uint32_t entries);
+  /// Numbers that nobody has.
+  std::uint32_t free(resource what) { return numbers(what).free(); }
+  /// As take_mtts, of the function's range; give_back_mtts() knows whose it is.
+  int take_mtts_of(unsigned function, unsigned order, std::uint32_t* first);
+
   /// `count` queue pairs with consecutive numbers from a multiple of `align` (a power of two) on.
   int take_qps(std::uint32_t count, std::uint32_t align, std::uint32_t* first);
   /// First of the eight special queue pairs, which can be taken by number only, as those of functions behind them
@@ -76,6 +90,8 @@ class icm_resources : public resources_if {
  private:
   bool is_special(std::uint32_t qpn) const { return qpn - base_special_qpn_ < special_qps; }
   bitmap& numbers(resource what);
+  int take_mtts_in(buddy& ranges, unsigned order, std::uint32_t* first);
+  buddy& ranges_of(std::uint32_t mtt);
   int take_contexts(resource what, std::uint32_t number);
   void put_contexts(resource what, std::uint32_t number);
 
@@ -83,6 +99,9 @@ class icm_resources : public resources_if {
       mcg_;
   bitmap xrcdns_, cqns_, srqns_, qpns_, mpt_indices_;
   buddy mtt_ranges_;
+  std::vector<buddy> function_mtts_;                   // of functions from 1 on
+  std::uint32_t functions_first_ = 0, mtts_each_ = 0;  // where theirs begin, and how many each has
+  std::array<std::int64_t, 5> left_{};                 // to functions, by resource
   std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200, first_qpn_ = 0x208;
 };
 

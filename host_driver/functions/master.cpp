@@ -67,17 +67,10 @@ int function_master::start(const std::vector<function_settings>& settings) {
   }
   const icm_profile& p = device_.profile();
   const device_caps& caps = device_.caps();
-  const auto share = [&](std::uint64_t all, std::uint64_t reserved) {
-    return static_cast<std::uint32_t>((all - std::min(all, reserved)) / (count + 1));
-  };
   resource_tracker::quotas most{};
   const auto quota = [&most](resource what) -> std::uint32_t& { return most[static_cast<unsigned>(what)]; };
-  quota(resource::qp) = share(device_.tables().num_qps(), device_.tables().first_qpn());
-  quota(resource::cq) = share(p[icm_region::cq].count, caps.reserved_cqs);
-  quota(resource::srq) = share(p[icm_region::srq].count, caps.reserved_srqs);
-  quota(resource::mpt) = share(p[icm_region::dmpt].count, caps.reserved_mpts);
+  for (const resource what : numbered) quota(what) = device_.tables().free(what) / (count + 1);
   quota(resource::mtt) = static_cast<std::uint32_t>(p[icm_region::mtt].count / 2 / count);
-  quota(resource::xrcd) = share(1u << 16, 1);
   // A port has 128 of each: one MAC address for everybody, and VLANs, which functions share, as long as there are any.
   quota(resource::mac) = 2;
   quota(resource::vlan) = abi::set_port::table_size;
@@ -86,10 +79,12 @@ int function_master::start(const std::vector<function_settings>& settings) {
   constexpr std::uint64_t fewest_rules = 1024;
   quota(resource_flow) = static_cast<std::uint32_t>(std::min(p[icm_region::mcg].count, fewest_rules) / 2 / count + 1);
   quota(resource_member) = quota(resource_flow);
-  quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
+  const std::uint32_t shared_counters = caps.max_counters - std::min(caps.max_counters, device_.num_ports() + 1);
+  quota(resource::counter) = std::max(device_.num_ports(), shared_counters / (count + 1));
   tracker_.start(count, most);
   for (unsigned f = 1; f <= count; ++f)
     if (!functions_[f].settings.roce) tracker_.limit(f, without_roce(most));
+  if (const int error = keep_for_functions()) return error;
   device_.set_mad_carrier(&mads_);
   if (const int error = start_rates()) return error;
   return device_.commands().command(abi::opcode::arm_comm_channel);
@@ -364,8 +359,7 @@ void function_master::clean_up(unsigned function) {
       channel.command(abi::opcode::to_rst_qp, tracker_.find(function, resource::qp, qpn)->qpn,
                       abi::qp_mailbox::to_reset_op_modifier);
     leave_groups(function, qpn);
-    tables.give_back(resource::qp, qpn);
-    tracker_.remove(resource::qp, qpn);
+    give_number(function, resource::qp, qpn);
   }
   const struct {
     resource what;
@@ -377,8 +371,7 @@ void function_master::clean_up(unsigned function) {
     for (const std::uint32_t number : of(q.what)) {
       const std::uint32_t at = q.what == resource::mpt ? number & (tables.num_mpts() - 1) : number;
       if (with_hardware(q.what, number)) channel.command(q.take_back, at, 1);
-      tables.give_back(q.what, number);
-      tracker_.remove(q.what, number);
+      give_number(function, q.what, number);
     }
   for (const std::uint32_t eqn : of(resource_eq)) {
     channel.command(abi::opcode::hw2sw_eq, eqn & 0xff, 1, function);
@@ -388,10 +381,7 @@ void function_master::clean_up(unsigned function) {
     tables.give_back_mtts(first, tracker_.find(function, resource::mtt, first)->order);
     tracker_.remove(resource::mtt, first);
   }
-  for (const std::uint32_t number : of(resource::xrcd)) {
-    tables.give_back(resource::xrcd, number);
-    tracker_.remove(resource::xrcd, number);
-  }
+  for (const std::uint32_t number : of(resource::xrcd)) give_number(function, resource::xrcd, number);
   for (const std::uint32_t number : of(resource::counter)) tracker_.remove(resource::counter, number);
   for (const resource what : {resource::mac, resource::vlan})
     for (const std::uint32_t number : of(what)) {

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "host_driver/bus_if.h"
@@ -44,7 +46,9 @@ struct function_settings {
 ///
 /// Quotas: what is free of each kind when start() is called, divided by the number of functions, the physical one among
 /// them; half of all translation entries, of group and rule entries and of each port's VLANs are for the virtual ones
-/// together; a MAC address for each port.
+/// together; a MAC address for each port. What a function may have it can get, whatever others have, the physical one
+/// among them (the kernel guarantees half of it): its translation entries are a range of its own. Who wants more gets
+/// INTERNAL_ERR, as from the kernel (resource_tracker.c: mlx4_grant_resource; cmd.c: mlx4_errno_to_status of EDQUOT).
 class function_master {
  public:
   /// `physical`: an open device with virtual functions; `bus` is its.
@@ -156,10 +160,16 @@ class function_master {
   status of_qp(request& r);
   status qp_attach(request& r);
   status to_software(request& r, resource what);
+  bool has_cq_buffer(const request& r) const;
+  void with_hardware(resource_tracker::object& o, std::initializer_list<std::pair<resource, std::uint32_t>> needs);
   void hold_for_qp(resource_tracker::object& o, const std::uint8_t* context);
   void own_counter(unsigned function, std::uint8_t* path) const;
   resource_tracker::object* named_qp(const request& r);
   // shares.cpp
+  static constexpr resource numbered[] = {resource::qp, resource::cq, resource::srq, resource::xrcd, resource::mpt};
+  int keep_for_functions();
+  int take_numbers(unsigned function, resource what, std::uint32_t count, std::uint32_t align, std::uint32_t* first);
+  void give_number(unsigned function, resource what, std::uint32_t number);
   bool has_vlan_room(unsigned function, unsigned port) const;
   status change_membership(request& r, const ibv_gid& group, std::uint32_t member, std::uint32_t protocol);
   void leave_groups(unsigned function, std::uint32_t qpn);

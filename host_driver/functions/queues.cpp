@@ -26,15 +26,19 @@ abi::status function_master::sw2hw_eq(request& r) {
   if (r.modifier >= virtual_eqs_) return status::bad_index;
   const std::uint32_t number = r.modifier | r.function << 8;
   if (tracker_.find(r.function, resource_eq, number) != nullptr) return status::bad_res_state;
-  const std::uint64_t bytes = std::uint64_t{64} << std::min<unsigned>(abi::get(c, f::log_size), 24);
-  if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), 0, bytes / 2, abi::get(c, f::log_page) + 12u))
-    return status::bad_op;
+  const std::uint64_t mtt = abi::load_mtt(c, f::mtt_high, f::mtt_low);
+  const std::uint64_t bytes = std::uint64_t{device_.eqe_bytes()} << std::min<unsigned>(abi::get(c, f::log_size), 24);
+  if (!within(r, mtt, abi::get(c, f::page_offset), bytes, abi::get(c, f::log_page) + 12u)) return status::bad_op;
   const status s = native(r);
-  if (s != status::ok) return s;
-  object& o = tracker_.add(r.function, resource_eq, number);
-  o.with_hardware = true;
-  tracker_.hold(o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
+  if (s == status::ok)
+    with_hardware(tracker_.add(r.function, resource_eq, number), {{resource::mtt, mtt_entry_of(mtt)}});
   return s;
+}
+
+/// Hardware has it from now on, and it needs these.
+void function_master::with_hardware(object& o, std::initializer_list<std::pair<resource, std::uint32_t>> needs) {
+  o.with_hardware = true;
+  for (const auto& [what, number] : needs) tracker_.hold(o, what, number);
 }
 
 abi::status function_master::hw2sw_eq(request& r) {
@@ -68,15 +72,19 @@ abi::status function_master::sw2hw_cq(request& r) {
   object* o = tracker_.find(r.function, resource::cq, r.modifier);
   if (o == nullptr) return status::bad_op;
   if (tracker_.find(r.function, resource_eq, abi::get(c, f::eqn) | r.function << 8) == nullptr) return status::bad_op;
-  const std::uint64_t bytes = std::uint64_t{32} << std::min<unsigned>(abi::get(c, f::log_size), 24);
-  if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
-              abi::get(c, f::log_page) + 12u))
-    return status::bad_op;
+  if (!has_cq_buffer(r)) return status::bad_op;
   const status s = native(r);
-  if (s != status::ok) return s;
-  o->with_hardware = true;
-  tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
+  if (s == status::ok) with_hardware(*o, {{resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low))}});
   return s;
+}
+
+/// The buffer that the mailbox of SW2HW_CQ or MODIFY_CQ names is the function's.
+bool function_master::has_cq_buffer(const request& r) const {
+  namespace f = abi::cqc;
+  const std::uint8_t* c = r.inbox->data();
+  const std::uint64_t bytes = std::uint64_t{device_.cqe_bytes()} << std::min<unsigned>(abi::get(c, f::log_size), 24);
+  return within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
+                abi::get(c, f::log_page) + 12u);
 }
 
 abi::status function_master::of_cq(request& r) {
@@ -85,14 +93,11 @@ abi::status function_master::of_cq(request& r) {
   if (r.op == abi::opcode::modify_cq && r.op_modifier == 0) {  // another buffer
     namespace f = abi::cqc;
     const std::uint8_t* c = r.inbox->data();
-    const std::uint64_t bytes = std::uint64_t{32} << std::min<unsigned>(abi::get(c, f::log_size), 24);
-    if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
-                abi::get(c, f::log_page) + 12u))
-      return status::bad_op;
+    if (!has_cq_buffer(r)) return status::bad_op;
     const status s = native(r);
     if (s != status::ok) return s;
     tracker_.release(*o);
-    tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
+    with_hardware(*o, {{resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low))}});
     return s;
   }
   return native(r);
@@ -127,11 +132,8 @@ abi::status function_master::sw2hw_srq(request& r) {
     return status::bad_op;
   const status s = native(r);
   if (s != status::ok) return s;
-  o->with_hardware = true;
-  tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low)));
-  if (domain == 0) return s;
-  tracker_.hold(*o, resource::xrcd, domain);
-  tracker_.hold(*o, resource::cq, abi::get(c, f::cqn));
+  with_hardware(*o, {{resource::mtt, mtt_entry_of(abi::load_mtt(c, f::mtt_high, f::mtt_low))}});
+  if (domain != 0) with_hardware(*o, {{resource::xrcd, domain}, {resource::cq, abi::get(c, f::cqn)}});
   return s;
 }
 
@@ -205,13 +207,15 @@ abi::status function_master::change_qp(request& r) {
   std::uint8_t* const c = r.inbox->data() + box::context;
   object* o = named_qp(r);
   if (o == nullptr) return status::bad_op;
-  constexpr unsigned service_ud = 3, service_xrc = 6, service_mlx = 7;
-  const unsigned number = abi::get(c, q::service);
+  // What it is, its first command says; hardware has no use for what later ones say of it, and nothing follows from it.
+  const bool begins = r.op == abi::opcode::rst2init_qp;
+  const unsigned number = begins ? abi::get(c, q::service) : o->service;
+  abi::set(c, q::service, number);
   const std::uint32_t qpn = r.modifier & 0x7fffff;
-  const service of = is_proxy(r, qpn)        ? service::special
-                     : number == service_mlx ? service::ethernet
-                     : number == service_ud  ? service::datagram
-                                             : service::connection;
+  const service of = is_proxy(r, qpn)           ? service::special
+                     : number == q::service_mlx ? service::ethernet
+                     : number == q::service_ud  ? service::datagram
+                                                : service::connection;
   const function_settings& set = functions_[r.function].settings;
   // Management is the physical function's, and so is spreading; without RoCE there are plain frames alone.
   const bool plain = abi::get(c, abi::at(q::primary_path, abi::path::link_type)) == abi::path::link_ethernet;
@@ -219,9 +223,9 @@ abi::status function_master::change_qp(request& r) {
   if (abi::get(c, q::rate_limit) != 0) return status::bad_op;
   abi::set(c, q::qos_vport, static_cast<std::uint8_t>(set.max_rate_mbps != 0 ? r.function : 0));
   abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
-  if (r.op == abi::opcode::rst2init_qp) {
+  if (begins) {
     const bool plain_number = tracker_.find(r.function, resource::qp, r.modifier & qpn_of_modifier) != nullptr;
-    if (!plain_number && number != service_xrc) return status::bad_op;
+    if (!plain_number && number != q::service_xrc) return status::bad_op;
     const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
     if (!own_cq(abi::get(c, q::send_cqn)) || !own_cq(abi::get(c, q::receive_cqn))) return status::bad_op;
     if (abi::get(c, q::srq_valid) != 0 && tracker_.find(r.function, resource::srq, abi::get(c, q::srqn)) == nullptr)
@@ -231,16 +235,20 @@ abi::status function_master::change_qp(request& r) {
     const auto ring = [](unsigned log_size, unsigned log_stride) {
       return std::uint64_t{16} << (log_size + log_stride);
     };
-    const bool receives = abi::get(c, q::db_record) != 0;
+    // As hardware has it: there is a receive queue, or its size means nothing.
+    const bool receives = abi::get(c, q::srq_valid) == 0 && number != q::service_xrc &&
+                          (abi::get(c, q::db_record) != 0 || abi::get(c, q::rq_size_stride) != 0);
     const std::uint64_t bytes = ring(abi::get(c, q::log_sq_size), abi::get(c, q::log_sq_stride)) +
                                 (receives ? ring(abi::get(c, q::log_rq_size), abi::get(c, q::log_rq_stride)) : 0);
-    if (!within(r, abi::load_mtt(c, q::mtt_high, q::mtt_low), 0, bytes, abi::get(c, q::log_page) + 12u))
+    if (!within(r, abi::load_mtt(c, q::mtt_high, q::mtt_low), std::uint64_t{abi::get(c, q::page_offset)} * 64, bytes,
+                abi::get(c, q::log_page) + 12u))
       return status::bad_op;
   }
+  // A VLAN that it does not know of is in no frame that it gets (update_vport_qp_param: VSD).
+  if (set.vlan != 0) abi::set(c, q::vlan_strip_disable, 0);
   if (const status s = check_special(r, qpn); s != status::ok) return s;
   // In other transitions hardware has them from the first one.
   const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
-  const bool begins = r.op == abi::opcode::rst2init_qp;
   const bool has_path = (optional & box::opt_primary_path) != 0 || (of == service::ethernet && begins) ||
                         r.op == abi::opcode::init2rtr_qp;
   std::uint8_t* const path = c + q::primary_path;
@@ -261,17 +269,17 @@ abi::status function_master::change_qp(request& r) {
   if (s != status::ok) return s;
   if (has_path) o->port = port;
   if (!begins) return s;
-  o->with_hardware = true;
   o->qpn = r.modifier & qpn_of_modifier;
+  o->service = number;
   hold_for_qp(*o, c);
   return s;
 }
 
 void function_master::hold_for_qp(object& o, const std::uint8_t* c) {
   namespace q = abi::qpc;
-  tracker_.hold(o, resource::cq, abi::get(c, q::send_cqn));
-  tracker_.hold(o, resource::cq, abi::get(c, q::receive_cqn));
-  tracker_.hold(o, resource::mtt, mtt_entry_of(abi::load_mtt(c, q::mtt_high, q::mtt_low)));
+  with_hardware(o, {{resource::cq, abi::get(c, q::send_cqn)},
+                    {resource::cq, abi::get(c, q::receive_cqn)},
+                    {resource::mtt, mtt_entry_of(abi::load_mtt(c, q::mtt_high, q::mtt_low))}});
   if (abi::get(c, q::srq_valid) != 0) tracker_.hold(o, resource::srq, abi::get(c, q::srqn));
   if (abi::get(c, q::xrcd) != 0) tracker_.hold(o, resource::xrcd, abi::get(c, q::xrcd));
 }

@@ -8,6 +8,35 @@
 
 namespace rnic::host_driver {
 
+/// What functions may have is not the physical one's to take.
+int function_master::keep_for_functions() {
+  const unsigned count = device_.virtual_functions();
+  for (const resource what : numbered)
+    for (unsigned f = 1; f <= count; ++f) device_.tables().leave(what, tracker_.most(f)[static_cast<unsigned>(what)]);
+  return device_.tables().divide_mtts(count, tracker_.most(1)[static_cast<unsigned>(resource::mtt)]);
+}
+
+/// For a function that has room for them; consecutive ones for queue pairs alone.
+int function_master::take_numbers(unsigned function, resource what, std::uint32_t count, std::uint32_t align,
+                                  std::uint32_t* first) {
+  icm_resources& tables = device_.tables();
+  tables.leave(what, -std::int64_t{count});
+  const bool range = count != 1 || (what == resource::qp && align > 1);
+  const int error = range ? tables.take_qps(count, align, first) : tables.take(what, first);
+  if (error != 0) {
+    tables.leave(what, count);
+    return error;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) tracker_.add(function, what, *first + i);
+  return 0;
+}
+
+void function_master::give_number(unsigned function, resource what, std::uint32_t number) {
+  device_.tables().give_back(what, number);
+  if (tracker_.find(function, what, number)->counted) device_.tables().leave(what, 1);
+  tracker_.remove(what, number);
+}
+
 /// Half of a port's table is the virtual functions', in equal parts and one each at least. The kernel lets one of them
 /// take that half, and guarantees the others nothing (resource_tracker.c: mlx4_init_resource_tracker, RES_VLAN).
 bool function_master::has_vlan_room(unsigned function, unsigned port) const {

@@ -52,7 +52,7 @@ abi::status function_master::map_proxy(const request& r, std::uint32_t qpn) {
   if (tracker_.find(r.function, resource::qp, qpn) != nullptr) return status::resource_busy;
   std::uint32_t number = 0;
   if (device_.tables().take(resource::qp, &number, &qpn) != 0) return status::exceed_lim;
-  tracker_.add(r.function, resource::qp, qpn);
+  tracker_.add_special(r.function, resource::qp, qpn);
   return status::ok;
 }
 
@@ -60,8 +60,7 @@ abi::status function_master::free_proxy(const request& r, std::uint32_t qpn) {
   const auto* const o = tracker_.find(r.function, resource::qp, qpn);
   if (o == nullptr) return status::bad_resource;
   if (o->with_hardware) return status::resource_busy;
-  device_.tables().give_back(resource::qp, qpn);
-  tracker_.remove(resource::qp, qpn);
+  give_number(r.function, resource::qp, qpn);
   return status::ok;
 }
 
@@ -71,7 +70,6 @@ abi::status function_master::free_proxy(const request& r, std::uint32_t qpn) {
 abi::status function_master::check_special(request& r, std::uint32_t qpn) {
   namespace q = abi::qpc;
   namespace box = abi::qp_mailbox;
-  constexpr unsigned service_ud = 3;
   std::uint8_t* const c = r.inbox->data() + box::context;
   const auto fl = abi::at(q::primary_path, abi::path::fl);
   const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
@@ -82,7 +80,7 @@ abi::status function_master::check_special(request& r, std::uint32_t qpn) {
     return status::ok;
   }
   const unsigned port = port_of_proxy(r, qpn);
-  if (abi::get(c, q::service) != service_ud || abi::get(c, q::srq_valid) != 0) return status::bad_op;
+  if (abi::get(c, q::service) != q::service_ud || abi::get(c, q::srq_valid) != 0) return status::bad_op;
   abi::set(c, q::qkey, pv::qkey(r.function, port));
   if (r.op == abi::opcode::rst2init_qp) return status::ok;
   // What else could change its path changes nothing.

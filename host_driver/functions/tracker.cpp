@@ -19,6 +19,13 @@ resource_tracker::object& resource_tracker::add(unsigned function, resource what
   return o;
 }
 
+resource_tracker::object& resource_tracker::add_special(unsigned function, resource what, std::uint32_t number) {
+  object& o = add(function, what, number);
+  o.counted = false;
+  --used_[function][index(what)];
+  return o;
+}
+
 resource_tracker::object* resource_tracker::find(unsigned function, resource what, std::uint32_t number) {
   auto& all = objects_[index(what)];
   const auto at = all.find(number);
@@ -41,7 +48,7 @@ void resource_tracker::remove(resource what, std::uint32_t number) {
   auto& all = objects_[index(what)];
   const auto at = all.find(number);
   if (at == all.end()) return;
-  used_[at->second.function][index(what)] -= 1u << at->second.order;
+  if (at->second.counted) used_[at->second.function][index(what)] -= 1u << at->second.order;
   release(at->second);
   all.erase(at);
 }

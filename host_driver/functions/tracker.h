@@ -37,10 +37,12 @@ class resource_tracker {
   struct object {
     std::uint16_t function = 0;
     bool with_hardware = false;
+    bool counted = true;         ///< in what the function has; false: its from the beginning
     unsigned order = 0;          ///< mtt: 2^order entries from its number on
     unsigned users = 0;          ///< mac, vlan: registrations of the function
     std::uint32_t qpn = 0;       ///< flow steering rule, membership: where it leads; queue pair: as hardware knows it
     std::uint8_t port = 0;       ///< qp: of its path, from 1; 0: it has none yet
+    unsigned service = 0;        ///< qp: of its first command, which is hardware's from then on
     group_name group{};          ///< membership: of this group
     std::uint32_t protocol = 0;  ///< the same: of this kind
     unsigned holders = 0;        ///< objects that need it
@@ -57,11 +59,14 @@ class resource_tracker {
   void limit(unsigned function, const quotas& most) { most_[function] = most; }
   const quotas& most(unsigned function) const { return most_[function]; }
   /// mtt: in entries, else in objects.
+  std::uint32_t used(unsigned function, resource what) const { return used_[function][index(what)]; }
   bool has_room(unsigned function, resource what, std::uint32_t more) const {
     return used_[function][index(what)] + more <= most_[function][index(what)];
   }
 
   object& add(unsigned function, resource what, std::uint32_t number, unsigned order = 0);
+  /// One that is not counted (a proxy).
+  object& add_special(unsigned function, resource what, std::uint32_t number);
   /// The function's object of this number; nullptr: it has none.
   object* find(unsigned function, resource what, std::uint32_t number);
   bool has(unsigned function, resource what, std::uint32_t number) const;

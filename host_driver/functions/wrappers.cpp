@@ -14,6 +14,7 @@ using object = resource_tracker::object;
 namespace {
 
 constexpr std::uint32_t qpn_mask = 0xffffff;
+constexpr abi::status over_quota = abi::status::internal_error;  // mlx4_grant_resource: EDQUOT
 
 std::uint32_t low(std::uint64_t v) { return static_cast<std::uint32_t>(v); }
 std::uint32_t high(std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); }
@@ -104,16 +105,16 @@ abi::status function_master::alloc_res(request& r) {
     case resource::mtt: {
       const unsigned order = low(in);
       if (r.op_modifier != op::reserve_and_map || order >= 31) return status::bad_param;
-      if (!tracker_.has_room(r.function, what, 1u << order)) return status::exceed_lim;
+      if (!tracker_.has_room(r.function, what, 1u << order)) return over_quota;
       std::uint32_t first = 0;
-      if (const int error = device_.tables().take_mtts(order, &first)) return status_of(error);
+      if (const int error = device_.tables().take_mtts_of(r.function, order, &first)) return status_of(error);
       tracker_.add(r.function, what, first, order);
       r.out = first;
       return status::ok;
     }
     case resource::counter: {
       if (r.op_modifier != op::reserve_and_map) return status::bad_param;
-      if (!tracker_.has_room(r.function, what, 1)) return status::exceed_lim;
+      if (!tracker_.has_room(r.function, what, 1)) return over_quota;
       const std::uint32_t free = tracker_.first_free(what, device_.num_ports(), port_state::sink_counter);
       if (free == port_state::sink_counter) return status::exceed_lim;
       tracker_.add(r.function, what, free);
@@ -129,8 +130,9 @@ abi::status function_master::alloc_res(request& r) {
       if (what == resource::mac && in != functions_[r.function].macs[port - 1]) return status::bad_op;
       if (what == resource::vlan && in >= 0x1000) return status::bad_param;
       if (what == resource::vlan && functions_[r.function].settings.vlan != 0) return status::bad_op;
-      if (!tracker_.has_room(r.function, what, 1)) return status::exceed_lim;
-      if (what == resource::vlan && !has_vlan_room(r.function, port)) return status::exceed_lim;
+      // mac_add_to_slave, vlan_add_to_slave
+      if (!tracker_.has_room(r.function, what, 1)) return status::bad_param;
+      if (what == resource::vlan && !has_vlan_room(r.function, port)) return status::bad_param;
       const int index =
           what == resource::mac ? device_.add_mac(port, in) : device_.add_vlan(port, static_cast<std::uint16_t>(in));
       if (index < 0) return status_of(index);
@@ -157,12 +159,9 @@ abi::status function_master::alloc_number(request& r, resource what) {
   }
   const std::uint32_t count = what == resource::qp ? wanted & 0xffffff : 1;
   if (count == 0) return status::bad_param;
-  if (!tracker_.has_room(r.function, what, count)) return status::exceed_lim;
+  if (!tracker_.has_room(r.function, what, count)) return over_quota;
   std::uint32_t first = 0;
-  const bool range = count != 1 || (what == resource::qp && high(r.in) > 1);
-  const int error = range ? device_.tables().take_qps(count, high(r.in), &first) : device_.tables().take(what, &first);
-  if (error != 0) return status_of(error);
-  for (std::uint32_t i = 0; i < count; ++i) tracker_.add(r.function, what, first + i);
+  if (const int error = take_numbers(r.function, what, count, high(r.in), &first)) return status_of(error);
   r.out = first;
   return status::ok;
 }
@@ -187,8 +186,7 @@ abi::status function_master::free_res(request& r) {
       }
       for (std::uint32_t i = 0; i < count; ++i) {
         if (what == resource::qp) leave_groups(r.function, number + i);
-        device_.tables().give_back(what, number + i);
-        tracker_.remove(what, number + i);
+        give_number(r.function, what, number + i);
       }
       return status::ok;
     }
@@ -259,8 +257,8 @@ abi::status function_master::sw2hw_mpt(request& r) {
     return status::bad_op;
   const status s = native(r);
   if (s != status::ok) return s;
-  o->with_hardware = true;
-  if ((flags & f::flag_physical) == 0) tracker_.hold(*o, resource::mtt, mtt_entry_of(abi::get(m, f::mtt_address)));
+  with_hardware(*o, {});
+  if ((flags & f::flag_physical) == 0) with_hardware(*o, {{resource::mtt, mtt_entry_of(abi::get(m, f::mtt_address))}});
   return s;
 }
 

@@ -129,6 +129,7 @@ inline constexpr std::size_t bytes = 0xf8;
 inline constexpr auto flags = u32(0x00);
 inline constexpr auto state = bits32(0x00, 31, 28), service = bits32(0x00, 19, 16), rss = bits32(0x00, 13, 13),
                       path_migration = bits32(0x00, 12, 11);
+inline constexpr unsigned service_ud = 3, service_xrc = 6, service_mlx = 7;
 inline constexpr auto pd = bits32(0x04, 23, 0);
 inline constexpr auto mtu = bits8(0x08, 7, 5), log_max_message = bits8(0x08, 4, 0), mtu_msgmax = u8(0x08);
 inline constexpr auto rq_size_stride = u8(0x09), log_rq_size = bits8(0x09, 6, 3),

@@ -439,7 +439,10 @@ TEST(FunctionGsi, CommandsReachTheOwnProxyAlone) {
     ASSERT_EQ(channel.read(found, opcode::query_qp, own), 0);
     EXPECT_EQ(abi::get(found.data() + abi::qp_mailbox::context, abi::qpc::qkey), pv::qkey(2, 1));
     abi::set(c, abi::qpc::service, 0);
-    EXPECT_NE(channel.write(box, opcode::rts2rts_qp, own), 0) << "it is no other kind of queue pair";
+    EXPECT_EQ(channel.write(box, opcode::rts2rts_qp, own), 0) << "a word without meaning";
+    ASSERT_EQ(channel.read(found, opcode::query_qp, own), 0);
+    EXPECT_EQ(abi::get(found.data() + abi::qp_mailbox::context, abi::qpc::service), abi::qpc::service_ud);
+    EXPECT_EQ(abi::get(found.data() + abi::qp_mailbox::context, abi::qpc::qkey), pv::qkey(2, 1));
   });
 }
 

@@ -159,6 +159,72 @@ TEST(Intrusion, WhatIsInUseIsNotGivenBack) {
   });
 }
 
+/// Queues whose last entries would be behind the function's translation entries, whatever the size of an entry is.
+TEST(Intrusion, QueuesLieInOwnEntries) {
+  with_scene([](hosts::two_nodes&, scene& s) {
+    host_driver::device& dev = s.thief.b.dev();
+    command_channel& channel = dev.commands();
+    ASSERT_EQ(dev.cqe_bytes(), 64u);
+    ASSERT_EQ(dev.eqe_bytes(), 64u);
+    const auto kind = [](resource what) { return static_cast<std::uint32_t>(what); };
+    const auto take = [&](resource what) {
+      std::uint64_t number = 0;
+      EXPECT_EQ(channel.execute({opcode::alloc_res, kind(what), abi::res_op::reserve_and_map, 0, 0, &number}), 0);
+      return static_cast<std::uint32_t>(number);
+    };
+    const std::uint64_t page = std::uint64_t{take(resource::mtt)} * abi::mtt::bytes;  // 4096 bytes
+    {
+      namespace f = abi::cqc;
+      command_channel::mailbox box(channel);
+      ASSERT_EQ(channel.read(box, opcode::query_cq, s.thief.b.send_cq->cqn), 0);
+      abi::store_mtt(box.data(), f::mtt_high, f::mtt_low, page);
+      const std::uint32_t cqn = take(resource::cq);
+      const auto begin = [&](unsigned log_size, unsigned offset) {
+        abi::set(box.data(), f::log_size, static_cast<decltype(abi::get(box.data(), f::log_size))>(log_size));
+        abi::set(box.data(), f::page_offset, static_cast<std::uint16_t>(offset));
+        return channel.write(box, opcode::sw2hw_cq, cqn, 1);
+      };
+      EXPECT_NE(begin(7, 0), 0) << "128 entries";
+      EXPECT_NE(begin(6, 64), 0) << "64, from the second place on";
+      EXPECT_EQ(begin(6, 0), 0);
+      EXPECT_EQ(channel.command(opcode::hw2sw_cq, cqn, 1), 0);
+    }
+    {
+      namespace f = abi::eqc;
+      command_channel::mailbox box(channel);
+      abi::store_mtt(box.data(), f::mtt_high, f::mtt_low, page);
+      const auto begin = [&](unsigned log_size, unsigned offset) {
+        abi::set(box.data(), f::log_size, static_cast<decltype(abi::get(box.data(), f::log_size))>(log_size));
+        abi::set(box.data(), f::page_offset, static_cast<std::uint16_t>(offset));
+        return channel.write(box, opcode::sw2hw_eq, 6);
+      };
+      EXPECT_NE(begin(7, 0), 0);
+      EXPECT_NE(begin(6, 64), 0);
+    }
+    namespace q = abi::qpc;
+    const std::uint32_t qpn = [&] {
+      std::uint64_t number = 0;
+      EXPECT_EQ(channel.execute({opcode::alloc_res, 0, abi::res_op::reserve, std::uint64_t{1} << 32 | 1, 0, &number}),
+                0);
+      return static_cast<std::uint32_t>(number);
+    }();
+    const auto at_page = [&](std::uint8_t* c) { abi::store_mtt(c, q::mtt_high, q::mtt_low, page); };
+    EXPECT_NE(begin_qp(s, qpn,
+                       [&](std::uint8_t* c) {
+                         at_page(c);
+                         abi::set(c, q::page_offset, 63u);  // of 64 bytes
+                       }),
+              0);
+    EXPECT_NE(begin_qp(s, qpn,
+                       [&](std::uint8_t* c) {
+                         at_page(c);
+                         abi::set(c, q::rq_size_stride, std::uint8_t{8 << 3 | 2});  // a receive queue without a record
+                       }),
+              0);
+    EXPECT_EQ(begin_qp(s, qpn, at_page), 0);
+  });
+}
+
 /// Requests on keys that a function's queue pair has no business with: each ends the request, not the key.
 TEST(Intrusion, KeysOfAnotherFunctionStayAsTheyAre) {
   with_scene([](hosts::two_nodes& system, scene& s) {

@@ -265,6 +265,9 @@ TEST(Qp, BadContextsAreRefused) {
   d.fill_qp(icm::service::rc, 0x20b, 0x80);
   d.put(abi::path::gid_index, 200, box::context + q::primary_path);
   EXPECT_EQ(d.run(opcode::init2rtr_qp, 0x20b), status::bad_param);
+  // Its service is what its first command said.
+  d.put(q::service, static_cast<std::uint64_t>(icm::service::ud), box::context);
+  EXPECT_EQ(d.run(opcode::init2rtr_qp, 0x20b), status::bad_param) << "datagrams have a window there";
   EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::init);
 }
 
