@@ -132,9 +132,14 @@ abi::status flow_rules::attach(const std::uint8_t* m, std::size_t count, unsigne
   if (by_default ? headers : r.type == f::type_regular ? !headers : ib) return abi::status::bad_param;
   r.where = ib ? datagrams : frames;
   match(r.words, key::kind, port == 2 ? key::port_2 : 0, key::port_2);
-  if (r.type == f::type_group_default || r.type == f::type_group_sniffer)
-    match(r.words, key::dmac_high, key::group, key::group);
-  if (r.type == f::type_unicast_sniffer) match(r.words, key::dmac_high, 0, key::group);
+  const bool of_groups = r.type == f::type_group_default || r.type == f::type_group_sniffer;
+  if (of_groups || r.type == f::type_unicast_sniffer) {
+    // Addresses of the other kind would make it a rule for something else.
+    const std::uint32_t kind = of_groups ? key::group : 0;
+    if (((r.words.value[key::dmac_high] ^ kind) & r.words.mask[key::dmac_high] & key::group) != 0)
+      return abi::status::bad_param;
+    match(r.words, key::dmac_high, kind, key::group);
+  }
   r.words.member = abi::get(m, f::qpn) | ((flags & f::flag_loopback) != 0 ? 0 : flow::cr::member_no_loopback) |
                    (is_sniffer(r.type) ? flow::cr::member_copy : 0);
 

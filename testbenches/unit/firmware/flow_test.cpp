@@ -275,7 +275,9 @@ TEST(Flow, RefusedRules) {
       {"Ethernet behind InfiniBand", control(verbs, 0, 8, 1, 7) + group(1) + to_address(one)},
       {"no header", control(verbs, 0, 8, 1, 7)},
       {"a default rule with a header", control(verbs, 1, 8, 1, 7) + to_address(one)},
-      {"a sniffer of groups of RoCE", control(verbs, 7, 8, 1, 7) + group(1)}};
+      {"a sniffer of groups of RoCE", control(verbs, 7, 8, 1, 7) + group(1)},
+      {"a sniffer of groups for a single address", control(verbs, 7, 8, 1, 7) + to_address(one)},
+      {"a sniffer of single addresses for a group", control(verbs, 6, 8, 1, 7) + to_address(full_mac)}};
   for (const auto& [what, rule] : wrong) EXPECT_EQ(c.attach(rule), status::bad_param) << what;
   for (const std::size_t count :
        {std::size_t{0}, std::size_t{3}, std::size_t{4}, good.size() / 4 - 1, good.size() / 4 + 1, std::size_t{1025}})
