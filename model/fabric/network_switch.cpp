@@ -33,6 +33,11 @@ bool is_for_bridges(const payload::frame& f) {
   return std::equal(block.begin(), block.end(), f.data()) && f.data()[5] < 0x10;
 }
 
+bool is_mac_control(const payload::frame& f) {
+  return f.length >= 2 * address_bytes + 2 &&
+         wire::load_be16(f.data() + 2 * address_bytes) == static_cast<std::uint16_t>(wire::ether_type::mac_control);
+}
+
 const switch_config& consistent(const switch_config& c, const std::string& parameters) {
   if (c.ecn.kmin_bytes >= c.ecn.kmax_bytes)
     throw sim::config_error(parameters + ".ecn.kmin_bytes: " + std::to_string(c.ecn.kmin_bytes) +
@@ -70,6 +75,7 @@ network_switch::network_switch(const std::string& name, sim::clock_domain& domai
       config_(consistent(sim::checked(cfg, parameters), parameters)),
       pool_(pool),
       forwarding_(cfg.addresses, cfg.seed),
+      arrivals_(config_.ports.size()),
       buffer_(config_.buffer, config_.ports, parameters + ".buffer") {
   for (unsigned i = 0; i < config_.ports.size(); ++i)
     ports_.push_back(
@@ -80,6 +86,7 @@ network_switch::network_switch(const std::string& name, sim::clock_domain& domai
 void network_switch::announce(sim::statistics& stats) const {
   stats.add(name() + ".frames", count_.frames);
   stats.add(name() + ".flooded", count_.flooded);
+  stats.add(name() + ".copies", count_.copies);
   for (const auto& p : ports_) {
     const port_counters& c = p->count;
     const std::pair<const char*, const std::uint64_t*> all[] = {{"rx_frames", &c.rx_frames},
@@ -92,6 +99,7 @@ void network_switch::announce(sim::statistics& stats) const {
                                                                 {"qcn_sampled", &c.sampled},
                                                                 {"qcn_sampled_bytes", &c.sampled_bytes},
                                                                 {"qcn_cnms", &c.cnms},
+                                                                {"ended", &c.ended},
                                                                 {"drop_queue", &c.drop_queue},
                                                                 {"drop_headroom", &c.drop_headroom},
                                                                 {"drop_vlan", &c.drop_vlan},
@@ -113,6 +121,10 @@ void network_switch::tick() {
     touched_ |= p.bit();
     if (p.inbox.empty()) coming_ &= ~p.bit();
   });
+  if (arrivals_.any())
+    arrivals_.admit_all([this](arrivals::frame_for& f) {
+      queue(*ports_[f.in], *ports_[f.out], std::move(f.frame), f.vlan, f.priority, f.arrival);
+    });
   const sim::time_ps now = now_ps();
   for_each(busy_, [this, now](port_state& p) {
     if (p.due <= now) touched_ |= p.bit();
@@ -151,54 +163,63 @@ void network_switch::look_at_room() {
 
 void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival) {
   payload::frame& f = *frame;
-  if (from.cut(f.stamp, arrival)) {
-    ++from.count.drop_no_line;
-    return;
-  }
-  if (consume_pause(from, f)) return;
+  const bool lost = from.cut(f.stamp, arrival);
+  if (!lost && consume_pause(from, f)) return;
   ++count_.frames;
   ++from.count.rx_frames;
   from.count.rx_bytes += f.length + fcs_bytes;
-  const bool stored = config_.forwarding == forwarding_mode::store_and_forward;
-  if (stored && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
+  if (lost) {
+    ++from.count.drop_no_line;
+    return;
+  }
+  const auto ends = [&from] { ++from.count.ended; };
+  const bool control = is_mac_control(f);
+  const bool whole = control || config_.forwarding == forwarding_mode::store_and_forward;
+  if (whole && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
     ++from.count.drop_fcs;
     return;
   }
+  if (control) return ends();
   const auto vlan = vlan_of(from.config.vlan, f);
   if (!vlan) {
     ++from.count.drop_vlan;
     return;
   }
-  if (is_for_bridges(f)) return;
+  if (is_for_bridges(f)) return ends();
   const unsigned priority = priority_of(f);
   forwarding_.learn(*vlan, f.data() + address_bytes, from.number);
   const int to = forwarding_.port_of(*vlan, f);
-  if (to == static_cast<int>(from.number)) return;
-  if (to >= 0) return queue(from, *ports_[static_cast<unsigned>(to)], std::move(frame), *vlan, priority, arrival);
-  flood(from, f, *vlan, priority, arrival);
+  if (to == static_cast<int>(from.number)) return ends();
+  if (to >= 0)
+    return arrivals_.add({from.number, static_cast<unsigned>(to), std::move(frame), *vlan, priority, arrival});
+  flood(from, std::move(frame), *vlan, priority, arrival);
 }
 
-/// MAC control ends here.
+/// True: it was a pause.
 bool network_switch::consume_pause(port_state& from, const payload::frame& f) {
   wire::pause_frame pause;
   const wire::pause_kind kind = wire::decode_pause(f.data(), f.length, pause);
-  if (kind == wire::pause_kind::none) return false;
-  if (kind == wire::pause_kind::unsupported || wire::ethernet_fcs(f.data(), f.length) != f.fcs) return true;
+  if (kind != wire::pause_kind::pause || wire::ethernet_fcs(f.data(), f.length) != f.fcs) return false;
   ++from.count.rx_pause;
   from.flow.receive(pause, now_ps());
   return true;
 }
 
-void network_switch::flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority,
+void network_switch::flood(port_state& from, payload::frame_ptr frame, std::uint16_t vlan, unsigned priority,
                            sim::time_ps arrival) {
   if (!config_.floods) {
     ++from.count.drop_unknown;
     return;
   }
   ++count_.flooded;
-  for (auto& p : ports_)
-    if (p.get() != &from && is_member(p->config.vlan, vlan))
-      queue(from, *p, payload::copy_on_cable(pool_, f), vlan, priority, arrival);
+  bool any = false;
+  for (auto& p : ports_) {
+    if (p.get() == &from || !is_member(p->config.vlan, vlan)) continue;
+    if (any) ++count_.copies;
+    any = true;
+    arrivals_.add({from.number, p->number, payload::copy_on_cable(pool_, *frame), vlan, priority, arrival});
+  }
+  if (!any) ++from.count.ended;
 }
 
 unsigned network_switch::priority_of(const payload::frame& f) const {

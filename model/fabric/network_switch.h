@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/fabric/arrivals.h"
 #include "model/fabric/congestion_marker.h"
 #include "model/fabric/congestion_point.h"
 #include "model/fabric/forwarding_table.h"
@@ -29,8 +30,9 @@ namespace rnic::fabric {
 /// Stages of a frame: its last bit is in; at the next edge (one frame of an input an edge) it is classified (VLAN,
 /// priority), its address is learnt and that of its destination looked up, and it is admitted to the buffer
 /// (shared_buffer) and put into the queue of its priority at its output (output_queues), or dropped; its packet may be
-/// marked (congestion_marker). An output chooses its next frame when its line will be free within `hop_ps` / 2. A frame
-/// has its room until its last bit has left.
+/// marked (congestion_marker). Of frames that come at one edge inputs and outputs take turns (arrivals). An output
+/// chooses its next frame when its line will be free within `hop_ps` / 2. A frame has its room until its last bit has
+/// left.
 ///
 /// Cut-through: the last bit leaves `hop_ps` behind the one that came in, or as much later as the output's line is
 /// slower; a wrong FCS goes on with its frame. Store-and-forward: the first bit leaves `hop_ps` behind the last one
@@ -51,14 +53,18 @@ namespace rnic::fabric {
 /// are lost there. Pauses of either side end with the cable's: what is above XOFF when it is back is told anew.
 ///
 /// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
-/// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f) end here.
+/// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f: LLDP, LACP), MAC control that
+/// is no pause, those that would leave where they came in, and those for a VLAN in which nobody else is, end here.
+///
+/// All frames are accounted for: the sum of rx_frames, of cnms and the copies is that of tx_frames, the drops, `ended`,
+/// and what is in the queues.
 ///
 /// Approximation: outputs are chosen for in the order in which last bits come in, and a frame counts in the buffer from
 /// then on; a cut-through switch decides with the header, and counts cells.
 class network_switch final : public sim::clocked_block {
  public:
   struct port_counters {
-    std::uint64_t rx_frames = 0, tx_frames = 0;    ///< without MAC control
+    std::uint64_t rx_frames = 0, tx_frames = 0;    ///< without pauses
     std::uint64_t rx_bytes = 0, tx_bytes = 0;      ///< FCS included
     std::uint64_t rx_pause = 0, tx_pause = 0;      ///< pause frames of either kind
     std::uint64_t marked = 0;                      ///< at this output
@@ -67,10 +73,12 @@ class network_switch final : public sim::clocked_block {
     std::uint64_t drop_queue = 0;                  ///< this output's queue, or the buffer, was full
     std::uint64_t drop_headroom = 0;               ///< lossless, of this input, whose headroom was full
     std::uint64_t drop_vlan = 0, drop_unknown = 0, drop_fcs = 0;  ///< of this input
+    std::uint64_t ended = 0;         ///< of this input: it was for the switch itself, or for nobody else
     std::uint64_t drop_no_line = 0;  ///< nothing is plugged into this output, or the cable of this port was pulled out
   };
   struct counters {
     std::uint64_t frames = 0, flooded = 0;
+    std::uint64_t copies = 0;  ///< of flooded frames, beside the frame itself
   };
 
   /// Counters are `name`.frames, `name`.port<n>.rx_frames, ... Throws sim::config_error that names a parameter below
@@ -153,7 +161,7 @@ class network_switch final : public sim::clocked_block {
   void take_change(port_state& p);
   void take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival);
   bool consume_pause(port_state& from, const payload::frame& f);
-  void flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority, sim::time_ps arrival);
+  void flood(port_state& from, payload::frame_ptr frame, std::uint16_t vlan, unsigned priority, sim::time_ps arrival);
   void queue(port_state& from, port_state& to, payload::frame_ptr frame, std::uint16_t vlan, unsigned priority,
              sim::time_ps arrival);
   void sample(port_state& from, port_state& to, const payload::frame& f, std::uint16_t vlan, unsigned priority,
@@ -179,6 +187,7 @@ class network_switch final : public sim::clocked_block {
   const switch_config config_;
   payload::frame_pool& pool_;
   forwarding_table forwarding_;
+  arrivals arrivals_;
   shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
   counters count_;

@@ -44,7 +44,7 @@ unsigned output_queues::pick(std::uint8_t ready) {
   if ((ready & (ready - 1)) == 0) return static_cast<unsigned>(__builtin_ctz(ready));
   for (;;) {
     if ((ready >> turn_ & 1) != 0) {
-      if (!began_) deficits_[turn_] += quantum_bytes * weights_[turn_];
+      if (!began_) deficits_[turn_] += quanta_[turn_];
       began_ = true;
       const std::uint32_t bytes = queues_[turn_].front().bytes;
       if (bytes <= deficits_[turn_]) {

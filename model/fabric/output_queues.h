@@ -23,8 +23,9 @@ class output_queues {
     sim::time_ps earliest_end = 0;  ///< last bit on the line not before
   };
 
-  output_queues(switch_scheduling how, const std::array<std::uint8_t, priorities>& weights)
-      : how_(how), weights_(weights) {}
+  output_queues(switch_scheduling how, const weights_config& weights) : how_(how) {
+    for (unsigned p = 0; p < priorities; ++p) quanta_[p] = weights.quantum_bytes * weights.of[p];
+  }
 
   void push(unsigned priority, entry e);
   /// Priorities that have a frame.
@@ -46,10 +47,9 @@ class output_queues {
     std::vector<entry> slots_;  // a power of two
     std::size_t head_ = 0, count_ = 0;
   };
-  static constexpr std::uint32_t quantum_bytes = 1'600;  // of weight 1
 
   switch_scheduling how_;
-  std::array<std::uint8_t, priorities> weights_;
+  std::array<std::uint32_t, priorities> quanta_{};  // bytes a turn
   std::array<queue, priorities> queues_;
   std::array<std::uint32_t, priorities> deficits_{};
   std::uint8_t waiting_ = 0;

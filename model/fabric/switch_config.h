@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/fabric/qcn_config.h"
@@ -88,6 +89,23 @@ enum class switch_scheduling : std::uint8_t {
   strict     ///< the highest priority
 };
 
+/// Shares of an output's line that its priorities have while they all have frames: those of ETS, where a class has one
+/// priority. A priority may send weight * quantum_bytes when its turn comes.
+struct weights_config {
+  struct weight : sim::parameter<std::uint8_t> {
+    weight() : parameter(1, {1, 255, "quanta a turn", "IEEE 802.1Q 8.6.8.4: ETS; equal shares are design"}) {}
+  };
+  std::array<weight, priorities> of;  // by priority
+  sim::parameter<std::uint32_t> quantum_bytes{
+      1'600, {64, 1u << 20, "bytes", "design: a frame of 1500 bytes, so that no turn of weight 1 is in vain"}};
+
+  void list(sim::fields& are) {
+    for (unsigned p = 0; p < priorities; ++p)
+      are("priority" + std::to_string(p), static_cast<sim::parameter<std::uint8_t>&>(of[p]));
+    are("quantum_bytes", quantum_bytes);
+  }
+};
+
 enum class forwarding_mode : std::uint8_t {
   cut_through,       ///< a frame goes on while it still comes in, to a line that is not faster
   store_and_forward  ///< with its last byte, and not with a wrong FCS
@@ -122,6 +140,7 @@ struct switch_config {
   sim::parameter<std::uint16_t> pause_quanta{0xffff, {1, 65535, "quanta", "IEEE 802.3 annex 31B"}};
   /// Of that time, after which a pause is repeated.
   sim::parameter<std::uint32_t> pause_refresh_percent{50, {1, 99, "% of the pause", "design"}};
+  weights_config weights;
   buffer_config buffer;
   marking_config ecn;
   qcn_config qcn;
@@ -137,7 +156,6 @@ struct switch_config {
     sim::time_ps stop_ps = 285'000;
   };
   std::vector<port> ports;
-  std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< scheduling weighted, each from 1 on
   bool floods = true;      ///< frames to addresses that nobody knows; not where there are loops
   std::uint64_t seed = 1;  ///< of marks, of samples, and of the choice among equal ways
 
@@ -149,6 +167,7 @@ struct switch_config {
     are("addresses", addresses);
     are("pause_quanta", pause_quanta);
     are("pause_refresh_percent", pause_refresh_percent);
+    are("weights", weights);
     are("buffer", buffer);
     are("ecn", ecn);
     are("qcn", qcn);

@@ -145,8 +145,11 @@ TEST(shared_buffer, headroom_is_never_less_than_what_can_come) {
 /// Each of `priorities_used` has frames of its size for ever; how many bytes each has of `picks`.
 std::map<unsigned, std::uint64_t> served(switch_scheduling how, const std::array<std::uint8_t, priorities>& weights,
                                          const std::map<unsigned, std::uint32_t>& sizes, std::uint8_t ready,
-                                         unsigned picks) {
-  output_queues q(how, weights);
+                                         unsigned picks, std::uint32_t quantum = 1'600) {
+  weights_config c;
+  for (unsigned p = 0; p < priorities; ++p) static_cast<sim::parameter<std::uint8_t>&>(c.of[p]) = weights[p];
+  c.quantum_bytes = quantum;
+  output_queues q(how, c);
   const auto entry_of = [](std::uint32_t bytes) {
     output_queues::entry e;
     e.bytes = bytes;
@@ -174,6 +177,15 @@ TEST(output_queues, weights_are_shares_of_bytes_whatever_the_sizes) {
   const double unit = static_cast<double>(out.at(0));
   EXPECT_NEAR(static_cast<double>(out.at(1)) / unit, 3, 0.03);
   EXPECT_NEAR(static_cast<double>(out.at(4)) / unit, 6, 0.06);
+}
+
+/// Who has a quantum of ten frames sends ten before the other one's turn.
+TEST(output_queues, quantum_is_what_a_turn_may_send) {
+  for (const std::uint32_t frames : {1u, 10u}) {
+    const auto out =
+        served(switch_scheduling::weighted, {1, 1, 1, 1, 1, 1, 1, 1}, {{2, 500}, {5, 500}}, 0x24, frames, frames * 500);
+    EXPECT_EQ(out, (std::map<unsigned, std::uint64_t>{{2, frames * 500}}));
+  }
 }
 
 TEST(output_queues, who_may_not_send_is_passed_over_and_saves_nothing) {

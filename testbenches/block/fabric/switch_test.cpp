@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "testbenches/block/fabric/switch_rig.h"
@@ -276,6 +278,117 @@ TEST(network_switch, room_until_the_last_bit_has_left) {
   r.run(start + 1'000'000 + hop + 2'000);
   EXPECT_EQ(r.middle->buffer().shared_used(), 0u);
 }
+
+/// What a shared buffer of `bytes` lets through of inputs that all send at once to the last port, frame by frame:
+/// frames that arrived, by sender.
+std::vector<unsigned> arrived(unsigned senders, unsigned rounds, std::uint32_t bytes) {
+  switch_config c;
+  c.buffer.bytes = bytes;
+  rig r(senders + 1, c);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps() + 1'000'000, each = (1000 + overhead + gap) * byte_ps;
+  for (unsigned i = 0; i < rounds; ++i)
+    for (unsigned s = 0; s < senders; ++s) r.send(s, senders, 1000, start + i * each);
+  r.run(start + rounds * each * senders + 10'000'000);
+  std::vector<unsigned> of(senders, 0);
+  for (const auto& got : r.plugs[senders].got) ++of.at(got.first->data()[11]);
+  return of;
+}
+
+/// Inputs whose frames come at the same instants have equal shares of a buffer that has no room for all.
+class full_buffer : public testing::TestWithParam<unsigned> {};
+TEST_P(full_buffer, equal_inputs_have_equal_shares) {
+  const unsigned senders = GetParam();
+  const std::vector<unsigned> of = arrived(senders, 600, 1u << 16);
+  const auto [least, most] = std::minmax_element(of.begin(), of.end());
+  EXPECT_LT(*least, 600u) << "nothing was lost";
+  EXPECT_GE(*least, 550u / senders);
+  EXPECT_LE(*most - *least, 10u);
+}
+INSTANTIATE_TEST_SUITE_P(network_switch, full_buffer, testing::Values(2u, 3u, 5u));
+
+/// What goes to another output at the same instants takes no turn there.
+TEST(network_switch, turns_are_those_of_an_output) {
+  switch_config c;
+  c.buffer.bytes = 1u << 16;
+  rig r(5, c);  // 0 and 1 send to 4, 2 to 3
+  r.teach();
+  const sim::time_ps start = r.base.now_ps() + 1'000'000, each = (1000 + overhead + gap) * byte_ps;
+  for (unsigned i = 0; i < 600; ++i) {
+    r.send(0, 4, 1000, start + i * each);
+    r.send(1, 4, 1000, start + i * each);
+    r.send(2, 3, 1000, start + i * each);
+  }
+  r.run(start + 1300 * each);
+  unsigned of[2] = {};
+  for (const auto& got : r.plugs[4].got) ++of[got.first->data()[11]];
+  EXPECT_LT(of[0] + of[1], 1100u) << "nothing was lost";
+  EXPECT_NEAR(of[0], of[1], 10);
+  EXPECT_EQ(r.plugs[3].got.size(), 600u);
+}
+
+/// Every frame that comes in, and every one that the switch makes of it, has left, was dropped for a reason, or ended
+/// here: with lost cables, floods, VLANs, damage, frames for bridges, MAC control and a buffer that is too small.
+class conservation : public testing::TestWithParam<unsigned> {};
+TEST_P(conservation, frames_are_accounted_for) {
+  std::mt19937 random(GetParam());
+  const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
+  constexpr unsigned ports = 6;
+  switch_config c;
+  c.buffer.bytes = 1u << 16;
+  c.forwarding = below(2) == 0 ? forwarding_mode::cut_through : forwarding_mode::store_and_forward;
+  c.floods = below(4) != 0;
+  c.ports.assign(ports, {rate, 3, {}});
+  for (unsigned p = 0; p < ports; ++p) {
+    if (below(2) == 0) continue;
+    c.ports[p].vlan.is = vlan_port::kind::access;
+    c.ports[p].vlan.vlan = static_cast<std::uint16_t>(1 + below(2));
+  }
+  rig r(ports, c);
+  sim::time_ps now = r.base.now_ps() + 1'000'000;
+  std::uint64_t sent = 0, pauses = 0;
+  for (unsigned i = 0; i < 3000; ++i) {
+    const unsigned in = below(ports);
+    if (below(100) == 0) r.middle->port(in).carrier(below(2) == 0, now);
+    if (below(50) == 0) {
+      const bool damaged = below(2) == 0;
+      r.pause(in, static_cast<std::uint16_t>(below(200)), now, damaged ? 1 : 0);
+      ++(damaged ? sent : pauses);
+    } else {
+      payload::frame_ptr f =
+          r.frame(in, below(ports + 1), 60 + below(1400), below(3) == 0 ? static_cast<int>(below(4)) : -1);
+      constexpr std::uint8_t bridges[] = {0x01, 0x80, 0xc2, 0, 0};
+      if (below(20) == 0) std::memcpy(f->data(), bridges, sizeof bridges);
+      if (below(20) == 0) f->data()[0] = 0x03;  // a group
+      if (below(20) == 0) wire::store_be16(f->data() + 12, 0x8808), wire::store_be16(f->data() + 14, 0x7777);
+      f->fcs = wire::ethernet_fcs(f->data(), f->length) ^ (below(20) == 0 ? 1u : 0u);
+      r.deliver(in, std::move(f), now);
+      ++sent;
+    }
+    now += below(4) == 0 ? 0 : below(200'000);
+    if (below(3) != 0) continue;
+    r.run(now);
+    now += 2'000;
+  }
+  for (unsigned p = 0; p < ports; ++p) r.middle->port(p).carrier(true, now);
+  r.run(now + 1'000'000'000);
+  std::uint64_t in = r.counted("copies"), out = 0, ended = 0, dropped = 0, delivered = 0, obeyed = 0;
+  for (unsigned p = 0; p < ports; ++p) {
+    const std::string port = "port" + std::to_string(p) + ".";
+    in += r.counted(port + "rx_frames") + r.counted(port + "qcn_cnms");
+    out += r.counted(port + "tx_frames");
+    ended += r.counted(port + "ended");
+    obeyed += r.counted(port + "rx_pause");
+    for (const char* why : {"queue", "headroom", "vlan", "unknown", "fcs", "no_line"})
+      dropped += r.counted(port + "drop_" + why);
+    for (const auto& got : r.plugs[p].got) delivered += got.first->control ? 0 : 1;
+  }
+  EXPECT_EQ(r.counted("frames") + obeyed, sent + pauses) << "each that came is one of the two";
+  EXPECT_EQ(in, out + ended + dropped);
+  EXPECT_EQ(out, delivered);
+  for (const std::uint64_t n : {ended, dropped, out}) EXPECT_GT(n, 20u);
+}
+INSTANTIATE_TEST_SUITE_P(network_switch, conservation, testing::Range(1u, 13u));
 
 }  // namespace
 }  // namespace rnic::fabric::test

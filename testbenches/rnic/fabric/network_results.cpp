@@ -93,13 +93,17 @@ nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fa
         {"port", p},
         {"to", (to.is_switch ? shape.switches() : shape.hosts())[to.number]},
         {"tx_gbps", took > 0 ? static_cast<double>(counted("tx_bytes")) * 8e3 / static_cast<double>(took) : 0}};
-    std::uint32_t most = 0;
-    for (unsigned q = 0; q < fabric::priorities; ++q) most = std::max(most, of.buffer().most_queued(p, q));
+    std::uint32_t most = 0, queued = 0;
+    for (unsigned q = 0; q < fabric::priorities; ++q) {
+      most = std::max(most, of.buffer().most_queued(p, q));
+      queued += of.buffer().queued(p, q);
+    }
     j["most_queued_bytes"] = most;
+    j["queued_bytes"] = queued;
     for (const char* counter : {"rx_pause", "tx_pause", "marked", "drop_queue", "drop_headroom", "drop_vlan",
                                 "drop_unknown", "drop_fcs", "drop_no_line"})
       j[counter] = counted(counter);
-    for (const char* counter : {"qcn_sampled", "qcn_cnms"}) j[counter] = counted(counter);
+    for (const char* counter : {"ended", "qcn_sampled", "qcn_cnms"}) j[counter] = counted(counter);
     j["qcn_queue_bytes"] = counted("qcn_sampled_bytes") / std::max<std::uint64_t>(1, counted("qcn_sampled"));
     all.push_back(j);
   }

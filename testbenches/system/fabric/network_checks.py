@@ -46,7 +46,10 @@ class Checks:
         """The same of `fabric`; `network`: a name, or the text of a file."""
         if "\n" in network:
             network = self.file(network)
-        return self.call("fabric", network, *arguments, status=status, timeout=timeout)
+        result, said = self.call("fabric", network, *arguments, status=status, timeout=timeout)
+        for fault in unaccounted(result):
+            self.faults.append("fabric %s: %s" % (arguments, fault))
+        return result, said
 
     def refuse(self, words, command, *arguments):
         """It ends with status 2 and one line that has these words."""
@@ -67,6 +70,24 @@ class Checks:
                               text=True, timeout=60)
         self.expect(done.returncode == 0, "%s: exit status %d: %s" % (arguments, done.returncode, done.stderr[-300:]))
         return [line for line in done.stderr.splitlines() if "warning" in line]
+
+
+def unaccounted(result):
+    """What is wrong with the frames of each switch: those that came in, and what it made of them, have left, were dropped
+    for a reason, ended there, or wait, where they have bytes of the buffer."""
+    for switch in {port["switch"] for port in result["ports"]}:
+        ports = [port for port in result["ports"] if port["switch"] == switch]
+
+        def counted(name):
+            return sum(result["counters"].get("%s.port%d.%s" % (switch, port["port"], name), 0) for port in ports)
+
+        came = counted("rx_frames") + counted("qcn_cnms") + result["counters"].get(switch + ".copies", 0)
+        gone = counted("tx_frames") + counted("ended") + dropped({"ports": ports})
+        most = sum(port["queued_bytes"] for port in ports) // 64
+        if not 0 <= came - gone <= most:
+            yield "%s: %d frames came, %d are accounted for, %d may wait" % (switch, came, gone, most)
+        if came == 0:
+            yield "%s: no frames came" % switch
 
 
 def dropped(result, kind="drop_"):
