@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/version/version.h"
+
 namespace rnic::program {
 
 sample_summary summarise(const std::vector<sim::time_ps>& samples) {
@@ -195,7 +197,11 @@ void write_json(const std::string& file, const nlohmann::json& results) {
 }
 
 nlohmann::json run_header(const char* command, const common_options& options) {
-  return {{"command", command}, {"profile", options.profile}, {"seed", options.seed}, {"set", options.assignments}};
+  return {{"command", command},
+          {"version", rnic::version()},
+          {"profile", options.profile},
+          {"seed", options.seed},
+          {"set", options.assignments}};
 }
 
 namespace {

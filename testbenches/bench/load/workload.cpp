@@ -28,7 +28,6 @@ workload::workload(hosts::network& system, const workload_config& config)
       lanes += static_cast<std::uint32_t>(senders_.back()->lanes().size());
     }
   for (const unsigned to : config_.to) receivers_.push_back(std::make_unique<workload_receiver>(*this, to, senders_));
-  sending_ = static_cast<unsigned>(senders_.size());
 }
 
 workload::~workload() = default;
@@ -77,11 +76,12 @@ void workload::send(unsigned host, unsigned thread, const workload_times& t) {
   workload_sender& s = **(first + thread);
   s.run(t);
   s.settle();
-  if (receivers_.empty() || !takes_receives()) return;
-  system_.wait_until(system_.now_ps() + system_.lookahead());
-  if (--sending_ != 0) return;
-  over_at_ = system_.now_ps();
-  for (auto& r : receivers_) r->end_wait();
+  if (!takes_receives()) return;
+  // What it says to receivers of other hosts they may know after a while; it comes behind what they do by themselves.
+  for (auto& r : receivers_) {
+    system_.wait_until(system_.now_ps() + system_.lookahead(), r->host(), hosts::network::turn::rank::visitor);
+    r->sender_has_ended();
+  }
 }
 
 bool workload::receives_at(unsigned host) const {

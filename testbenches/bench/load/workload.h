@@ -120,8 +120,6 @@ class workload {
   std::vector<std::unique_ptr<host_regions>> memory_;          // by host; nullptr where it has no part
   std::vector<std::unique_ptr<workload_sender>> senders_;      // by host of `from`, then thread
   std::vector<std::unique_ptr<workload_receiver>> receivers_;  // by host of `to`
-  unsigned sending_ = 0;
-  sim::time_ps over_at_ = 0;  // since when nobody sends
   std::uint64_t completed_ = 0;
   std::string failure_;
 };

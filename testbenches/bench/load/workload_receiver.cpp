@@ -12,7 +12,10 @@ constexpr sim::time_ps silence = 1'000 * sim::ps_per_us;  // behind which nothin
 
 workload_receiver::workload_receiver(workload& of, unsigned host,
                                      std::vector<std::unique_ptr<workload_sender>>& senders)
-    : of_(of), host_(host), headroom_(of.config_.connection.type == IBV_QPT_UD ? datagram_headroom : 0) {
+    : of_(of),
+      host_(host),
+      sending_(senders.size()),
+      headroom_(of.config_.connection.type == IBV_QPT_UD ? datagram_headroom : 0) {
   stride_ = headroom_ + (std::uint64_t{std::max(of.config_.sizes.largest(), 64u)} + 63) / 64 * 64;
   for (auto& s : senders)
     for (workload_lane& l : s->lanes())
@@ -42,8 +45,8 @@ void workload_receiver::post_receive(std::uint32_t index) {
 }
 
 bool workload_receiver::has_all(sim::time_ps since) const {
-  if (of_.sending_ != 0) return false;
-  return !of_.unreliable() || of_.system_.now_ps() >= std::max(since, of_.over_at_) + silence;
+  if (sending_ != 0) return false;
+  return !of_.unreliable() || of_.system_.now_ps() >= std::max(since, over_at_) + silence;
 }
 
 void workload_receiver::run(const workload_times& t) {
@@ -52,7 +55,7 @@ void workload_receiver::run(const workload_times& t) {
   const std::uint32_t header = of_.config_.connection.type == IBV_QPT_UD ? datagram_header : 0;
   sim::time_ps last = 0;
   while (!has_all(last)) {
-    const int n = device.wait_cq(cq_, poll_batch, wc.data(), of_.sending_ == 0 ? silence : 0);
+    const int n = device.wait_cq(cq_, poll_batch, wc.data(), sending_ == 0 ? silence : 0);
     hosts::require(n, "poll_cq");
     for (int i = 0; i < n; ++i) {
       const ibv_wc& c = wc[static_cast<std::size_t>(i)];
@@ -70,6 +73,10 @@ void workload_receiver::run(const workload_times& t) {
   }
 }
 
-void workload_receiver::end_wait() { of_.system_.end(host_).device->end_wait(cq_); }
+void workload_receiver::sender_has_ended() {
+  if (--sending_ != 0) return;
+  over_at_ = of_.system_.now_ps();
+  of_.system_.end(host_).device->end_wait(cq_);
+}
 
 }  // namespace rnic::bench

@@ -19,7 +19,8 @@ class workload_receiver {
   void connect();
   /// Polls receives and posts new ones, until nobody sends and nothing more is to come.
   void run(const workload_times& t);
-  void end_wait();
+  /// In the turn of a visitor of the host; once for each sender of the workload.
+  void sender_has_ended();
   unsigned host() const { return host_; }
 
  private:
@@ -29,6 +30,8 @@ class workload_receiver {
   workload& of_;
   unsigned host_;
   std::vector<workload_lane*> lanes_;
+  std::size_t sending_;
+  sim::time_ps over_at_ = 0;  // since when nobody sends
   std::uint64_t stride_, headroom_;
   hosts::buffer memory_;  // a place for each lane
   host_driver::completion_queue *cq_ = nullptr, *unused_ = nullptr;
