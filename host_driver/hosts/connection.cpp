@@ -16,8 +16,15 @@ namespace rnic::hosts {
 
 using namespace host_driver;
 
+namespace {
+void expect_open(const device& d, const std::string& what) {
+  if (!d.is_open()) throw sim::config_error(what + ": the device is not open, which it is for the programs of a run");
+}
+}  // namespace
+
 void not_made(const device& d, const std::string& what) {
   const int error = errno;
+  expect_open(d, what);
   const pinned_memory& pinned = d.pinned();
   if (error == ENOMEM && pinned.is_limited())
     throw sim::config_error("driver.memlock: " + std::to_string(pinned.limit_bytes()) + " bytes are too few: " + what +
@@ -120,6 +127,7 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
 }  // namespace
 
 void set_address(endpoint& e, const connection_options& options, unsigned host) {
+  expect_open(*e.device, "set_address");
   check_mtu(e, options.mtu);
   set_port_address(e, options, host);
   e.pd = require_made(*e.device, e.device->alloc_pd(), "alloc_pd");
@@ -226,6 +234,8 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
 }
 
 buffer make_buffer(const endpoint& e, std::size_t bytes) {
+  expect_open(*e.device, "make_buffer");
+  if (e.pd == nullptr) throw sim::config_error("make_buffer: the host has no address yet, set_address comes first");
   buffer b;
   b.memory = e.device->allocate_buffer(bytes);
   if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <systemc>
 
+#include "model/sim/check.h"
+
 namespace rnic::hosts {
 
 /// A barrier, for SC_THREADs; again and again.
@@ -13,6 +15,7 @@ class meeting {
  public:
   /// Returns when `hosts` of them have arrived.
   void arrive(std::size_t hosts) {
+    if (!sc_core::sc_is_running()) throw sim::config_error("meet: only the programs of a run meet");
     const std::uint64_t round = round_;
     if (++here_ == hosts) {
       here_ = 0;

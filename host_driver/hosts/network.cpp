@@ -68,6 +68,7 @@ std::unique_ptr<fabric::network_switch> make_switch(const network_config& networ
 
 network::network(const network_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
+  if (config_.shape.hosts().empty()) throw sim::config_error("topology: has no hosts");
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   for (unsigned i = 0; i < config_.shape.hosts().size(); ++i) {
     built_from_.push_back(of_host(config_, i));
@@ -178,6 +179,7 @@ void network::wait_until(sim::time_ps when, unsigned host, turn::rank rank,
 }
 
 void network::run(const std::function<void(unsigned)>& program) {
+  sole_.begin_run();
   const run_state state{running_, failure_};
   for (unsigned i = 0; i < nodes_.size(); ++i)
     spawn_program(

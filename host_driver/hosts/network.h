@@ -14,6 +14,7 @@
 #include "host_driver/hosts/fault_cable.h"
 #include "host_driver/hosts/node.h"
 #include "host_driver/hosts/pair_if.h"
+#include "host_driver/hosts/sole_system.h"
 #include "model/fabric/network_switch.h"
 #include "model/fabric/topology.h"
 #include "model/sim/span.h"
@@ -154,6 +155,7 @@ class network {
   std::string name_of(const way& w) const;
 
   network_config config_;
+  sole_system sole_;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;

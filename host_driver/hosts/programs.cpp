@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "host_driver/hosts/connection.h"
+#include "model/sim/check.h"
 
 namespace rnic::hosts {
 
 void spawn_program(node& n, const std::string& name, std::function<void()> program, run_state state) {
+  if (!program) throw sim::config_error("run: " + name + " is not given");
   ++state.running;
   sc_core::sc_spawn(
       [&n, program = std::move(program), state] {

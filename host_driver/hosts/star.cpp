@@ -40,6 +40,7 @@ star::~star() = default;
 void star::meet() { meeting_->arrive(nodes_.size()); }
 
 void star::run(const std::function<void(endpoint&)>& program) {
+  sole_.begin_run();
   const run_state state{running_, failure_};
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     spawn_program(

@@ -9,6 +9,7 @@
 
 #include "host_driver/hosts/hosts_if.h"
 #include "host_driver/hosts/node.h"
+#include "host_driver/hosts/sole_system.h"
 #include "model/fabric/network_switch.h"
 
 namespace rnic::hosts {
@@ -41,6 +42,7 @@ class star final : public hosts_if {
   node& hub() { return *nodes_.front(); }
 
  private:
+  sole_system sole_;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;

@@ -78,6 +78,7 @@ two_nodes::~two_nodes() = default;
 void two_nodes::meet() { meeting_->arrive(2); }
 
 void two_nodes::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
+  sole_.begin_run();
   const run_state state{running_, failure_};
   spawn_program(*node_a_, "program_a", program_a, state);
   spawn_program(*node_b_, "program_b", program_b, state);

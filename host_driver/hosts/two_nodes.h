@@ -16,6 +16,7 @@
 #include "host_driver/hosts/fault_cable.h"
 #include "host_driver/hosts/node.h"
 #include "host_driver/hosts/pair_if.h"
+#include "host_driver/hosts/sole_system.h"
 #include "model/adapter/adapter.h"
 #include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
@@ -88,6 +89,7 @@ class two_nodes final : public pair_if {
 
  private:
   two_nodes_config config_;
+  sole_system sole_;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;

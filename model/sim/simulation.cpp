@@ -11,6 +11,7 @@ namespace rnic::sim {
 namespace {
 
 bool alive = false;
+std::uint64_t begun = 0;
 
 /// Something is left besides processes, which the kernel owns.
 bool outlived(const sc_core::sc_simcontext& context) {
@@ -29,7 +30,10 @@ simulation::simulation() : before_(sc_core::sc_get_curr_simcontext()) {
   sc_core::sc_curr_simcontext = own_.get();
   sc_core::sc_set_time_resolution(1, sc_core::SC_PS);
   alive = true;
+  ++begun;
 }
+
+std::uint64_t simulation::current() { return alive ? begun : 0; }
 
 simulation::~simulation() {
   if (outlived(*own_))

@@ -2,6 +2,7 @@
 // One simulated system after the other in one process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 namespace sc_core {
@@ -28,6 +29,9 @@ class simulation {
   ~simulation();
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;
+
+  /// Number of the one that lives, from 1 on in the order of their beginnings; 0: the kernel is the process's own.
+  static std::uint64_t current();
 
  private:
   sc_core::sc_simcontext* before_;
