@@ -83,20 +83,23 @@ std::unique_ptr<gid::gid_source_if> make_gid_source(const adapter::config& c, co
   return std::make_unique<gid_source_rtl>(std::move(engine), entries);
 }
 
-adapter::icrc_engine_factory engine_factory(const adapter::config& c) {
-  return [what = c.icrc, width = c.datapath_bytes](const std::string& block, const sim::clock_domain& clock) {
-    return make_engine(what, block, clock, width);
-  };
+adapter::icrc_engine_factory engine_factory(const node_config& of) {
+  if (of.icrc_engine) return of.icrc_engine;
+  return
+      [what = of.adapter.icrc, width = of.adapter.datapath_bytes](
+          const std::string& block, const sim::clock_domain& clock) { return make_engine(what, block, clock, width); };
 }
 
-adapter::gid_match_factory match_factory(const adapter::config& c) {
-  return [&c](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
+adapter::gid_match_factory match_factory(const node_config& of) {
+  if (of.gid_match) return of.gid_match;
+  return [&c = of.adapter](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
     return make_gid_match(c, block, clock, entries);
   };
 }
 
-adapter::gid_source_factory source_factory(const adapter::config& c) {
-  return [&c](const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries) {
+adapter::gid_source_factory source_factory(const node_config& of) {
+  if (of.gid_source) return of.gid_source;
+  return [&c = of.adapter](const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries) {
     return make_gid_source(c, name, clock, entries);
   };
 }
@@ -261,8 +264,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter), match_factory(cfg.adapter),
-               source_factory(cfg.adapter)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg), match_factory(cfg), source_factory(cfg)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, turns_, cfg.bus),
       device_(bus_, named(cfg.driver, basename())) {

@@ -63,6 +63,10 @@ struct node_config {
   /// Whose driver programs get (device()).
   sim::parameter<unsigned> function{0, {0, 126, "number", "design: of --functions, 0 is the physical function"}};
   std::vector<host_driver::function_settings> function_settings;  ///< from function 1 on
+  /// Blocks of the user's own, each in the place of the one that adapter.icrc or adapter.gid says; empty: that one.
+  adapter::icrc_engine_factory icrc_engine;
+  adapter::gid_match_factory gid_match;
+  adapter::gid_source_factory gid_source;
 
   /// The host's; announce() has the other prefixes.
   void list(sim::fields& are) {
