@@ -9,6 +9,7 @@
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/node.h"
 #include "model/sim/check.h"
+#include "model/version/version.h"
 #include "testbenches/bench/usage_error.h"
 #include "testbenches/rnic/option_groups.h"
 
@@ -19,6 +20,7 @@ command_line::command_line(std::string where)
       app_(
           "rnic: a cycle-accurate model of a RoCE network adapter.\n"
           "Two adapters in two hosts, joined by a cable, driven through their PCI Express interface.") {
+  app_.set_version_flag("--version", version(), "Version and commit");
   app_.require_subcommand(0, 1);  // that there is one is checked in run(): an unknown one is to be named
   add_measurements(*this);
   add_run(*this);
