@@ -4,6 +4,7 @@
 
 installed: `cmake --install` of the build into a folder, which then moves; each example is built against it and run.
 subdirectory: the sources as a part of another project, on a machine without what only tests and programs need.
+package: the Debian package of `cpack -G DEB`, unpacked: its program runs, an example is built against its library.
 Nothing of our compiler flags may be in what a user compiles, and no path of this machine in what is installed.
 """
 import json
@@ -54,7 +55,7 @@ class user:
     def check_own_options(self, example, own_launcher):
         """Of all files that are the user's."""
         commands = json.loads((self.folder / example / "compile_commands.json").read_text())
-        own = [c["command"] for c in commands if c["file"].startswith(str(EXAMPLES))]
+        own = [c["command"] for c in commands if " -o CMakeFiles/" in c["command"]]  # of targets of his own folder
         if not own:
             raise failed(f"{example}: nothing of the user's is compiled")
         for command in own:
@@ -143,17 +144,37 @@ def subdirectory(someone, source):
     someone.build_and_run("write")
 
 
+def package(someone, build):
+    run([pathlib.Path(someone.cmake).with_name("cpack"), "-G", "DEB", "-B", someone.folder], cwd=build)
+    file, = someone.folder.glob("rnic_*.deb")
+    fields = dict(line.strip().split(": ", 1) for line in run(["dpkg-deb", "-f", file]).splitlines() if ": " in line)
+    for library in ("libc6", "libsystemc", "libfmt", "libisal", "libpcap0.8", "libstdc++6", "zlib1g"):
+        if not re.search(rf"\b{re.escape(library)}\S* \(>= ", fields.get("Depends", "")):
+            raise failed(f"{file.name} depends on {fields.get('Depends', 'nothing')}, and not on a version of {library}")
+    root = someone.folder / "unpacked"
+    run(["dpkg-deb", "-x", file, root])
+    results = someone.folder / "results.json"
+    run([root / "usr/bin/rnic", "latency", "--sizes", "2", "--quiet", "--json", results])
+    said = json.loads(results.read_text())["version"]
+    if not re.match(re.escape(fields["Version"]) + r"($| \(\S+(, modified)?\)$)", said):
+        raise failed(f"the program of version {fields['Version']} says {said}")
+    someone.configure("write", f"-DCMAKE_PREFIX_PATH={root}/usr")
+    someone.build_and_run("write")
+
+
 def main():
     case, cmake, compiler, source, build = sys.argv[1:]
     os.environ["SYSTEMC_DISABLE_COPYRIGHT_MESSAGE"] = "1"
     folder = pathlib.Path(build) / "library_test" / case
-    if case == "installed":
+    if case != "subdirectory":
         shutil.rmtree(folder, ignore_errors=True)  # a part of another project is built once, and then what has changed
     folder.mkdir(parents=True, exist_ok=True)
     someone = user(cmake, compiler, folder)
     try:
         if case == "installed":
             installed(someone, source, build)
+        elif case == "package":
+            package(someone, build)
         else:
             subdirectory(someone, source)
     except failed as why:
