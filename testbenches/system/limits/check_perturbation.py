@@ -3,7 +3,7 @@
 """What `rnic bandwidth` says limits a run is proven by perturbation: with more of it the rate rises, with more of
 anything else it does not.
 
-usage: check_perturbation.py PROGRAM [--only TEXT] [--verbose]
+usage: check_perturbation.py PROGRAM [--only TEXT] [--every N] [--verbose]
 
 A scenario is a run. Each resource has settings that give more of it; the one that is named must raise the rate by more
 than RISE, every other one must not raise it by more than STILL.
@@ -329,10 +329,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--only", default="", help="scenarios whose arguments hold this text")
+    parser.add_argument("--every", type=int, default=1, help="every so many of them")
     parser.add_argument("--verbose", action="store_true", help="print every gain")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    todo = [s for s in scenarios() if options.only in " ".join(s[0])]
+    todo = [s for s in scenarios() if options.only in " ".join(s[0])][::options.every]
     faults = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for found, tables in pool.map(lambda s: check(options.program, s), todo):
