@@ -171,7 +171,7 @@ TEST(Announced, FieldsOfOldDriversSayWhatQueryPortSays) {
 TEST(Announced, AddressesInTheTableMayChange) {
   driver_model d;
   d.bring_up();
-  for (const std::uint64_t mac : {0x0002c9000001ull, 0ull, 0x0002c90000aaull}) {
+  for (const std::uint64_t mac : {0x0002c9000001ull, 0x0002c90000aaull, 0ull, 0x0002c90000bbull}) {
     d.clear_in();
     abi::store64(d.in(), 0, mac != 0 ? 1ull << 63 | mac : 0);
     ASSERT_EQ(d.run(opcode::set_port, 0x201, 1), status::ok);
