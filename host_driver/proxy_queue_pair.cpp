@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host_driver/device.h"
+#include "host_driver/special_context.h"
 #include "model/abi/contexts.h"
 #include "model/abi/paravirtual.h"
 #include "model/abi/queues.h"
@@ -18,9 +19,8 @@ namespace {
 namespace wqe = abi::wqe;
 namespace pv = abi::paravirtual;
 
-constexpr std::uint32_t datagram_service = 3, migrated = 3u << 11;
 constexpr unsigned datagram_log = 13;
-constexpr std::uint8_t sched_queue_of_port_1 = 0x83, keep_frame = 1 << 7;
+constexpr std::uint8_t keep_frame = 1 << 7;
 /// A header in one inline segment, which is one 64-byte line.
 constexpr std::size_t header_segment = 64;
 static_assert(wqe::inline_data::header + pv::to_tunnel::bytes <= header_segment);
@@ -53,18 +53,8 @@ int device::start_paravirtual_qp(queue_pair& qp, std::uint32_t qkey) {
     command_channel::mailbox box(channel_);
     std::uint8_t* const c = box.data() + abi::qp_mailbox::context;
     std::uint8_t* const path = c + f::primary_path;
-    abi::set(c, f::flags, static_cast<std::uint32_t>(to) << 28 | datagram_service << 16 | migrated);
-    abi::set(c, f::mtu_msgmax, static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | datagram_log));
-    abi::set(c, f::rq_size_stride, static_cast<std::uint8_t>(log2_up(qp.rq.count) << 3 | (qp.rq.log_stride - 4)));
-    abi::set(c, f::sq_size_stride, static_cast<std::uint8_t>(log2_up(qp.sq.count) << 3 | (qp.sq.log_stride - 4)));
-    abi::set(c, f::uar, uar_);
-    abi::set(c, f::local_qpn, qp.qp_num);
-    abi::set(c, f::pd, qp.domain->pdn);
-    abi::set(c, f::send_cqn, qp.send_queue->cqn);
-    abi::set(c, f::receive_cqn, qp.receive_queue->cqn);
-    abi::set(c, f::qkey, qkey);
+    fill_special_context(qp, to, f::service_ud, datagram_log, qkey, uar_, c);
     abi::set(c, f::reserved_lkey, 1);
-    abi::set(path, p::sched_queue, static_cast<std::uint8_t>(sched_queue_of_port_1 | (qp.port - 1) << 6));
     abi::set(path, p::fl, p::fl_loopback);
     abi::set(path, p::grh, 1);
     abi::set(path, p::mac_index, static_cast<std::uint8_t>(port.mac_index));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host_driver/device.h"
+#include "host_driver/special_context.h"
 #include "model/abi/contexts.h"
 #include "model/abi/queues.h"
 #include "model/abi/registers.h"
@@ -20,10 +21,7 @@ namespace wqe = abi::wqe;
 constexpr std::uint32_t qp1_offset = 2;  // of QP1 of the first port in the block of special numbers
 constexpr std::uint32_t wire_qpn = 1;
 constexpr std::uint32_t controlled_qkey = 1u << 31;
-constexpr std::uint32_t service_mlx = 7;
-constexpr std::uint32_t path_migrated = 3u << 11;
 constexpr unsigned message_log = 11;
-constexpr std::uint8_t default_sched_queue = 0x83;
 constexpr std::uint8_t feup_keep = 1 << 7;  // "don't fsm"
 constexpr std::uint16_t udp_source = 0xc000;
 constexpr std::uint8_t flag_loopback = 1;
@@ -150,17 +148,7 @@ int device::start_special_qp(queue_pair& qp, bool roce_v2) {
     command_channel::mailbox box(channel_);
     std::uint8_t* c = box.data() + abi::qp_mailbox::context;
     std::uint8_t* path = c + f::primary_path;
-    abi::set(c, f::flags, static_cast<std::uint32_t>(to) << 28 | service_mlx << 16 | path_migrated);
-    c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | message_log);
-    c[0x09] = static_cast<std::uint8_t>(log2_up(qp.rq.count) << 3 | (qp.rq.log_stride - 4));
-    c[0x0a] = static_cast<std::uint8_t>(log2_up(qp.sq.count) << 3 | (qp.sq.log_stride - 4));
-    abi::set(c, f::uar, uar_);
-    abi::set(c, f::local_qpn, qp.qp_num);
-    abi::store32(c, 0x04, qp.domain->pdn);
-    abi::set(c, f::send_cqn, qp.send_queue->cqn);
-    abi::set(c, f::receive_cqn, qp.receive_queue->cqn);
-    abi::set(c, f::qkey, gsi_qkey);
-    abi::set(path, abi::path::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (qp.port - 1) << 6));
+    fill_special_context(qp, to, f::service_mlx, message_log, gsi_qkey, uar_, c);
     abi::set(path, abi::path::feup, feup_keep);
     abi::set(path, abi::path::counter_index, static_cast<std::uint8_t>(qp.port - 1));
     if (roce_v2 && to == IBV_QPS_RTR) abi::set(c, f::roce_mode, f::roce_mode_v2);

@@ -50,6 +50,8 @@ struct raw_rule {
     return *this;
   }
   raw_rule& udp() { return add(f::id_udp, f::ports_bytes), *this; }
+  /// Of whose header nobody knows the size (include/linux/mlx4/device.h: MLX4_NET_TRANS_RULE_ID_IPV6).
+  raw_rule& ipv6(std::size_t size) { return add(0xe003, size), *this; }
   raw_rule& ib(std::uint8_t first, std::uint8_t mask) {
     std::uint8_t* h = add(f::id_ib, f::ib_bytes);
     h[f::dgid] = first;
@@ -107,6 +109,8 @@ TEST(FunctionFlows, WhatIsNotTheirsIsRefused) {
     but_one[5] = 0xfe;
     const std::pair<const char*, raw_rule> wrong[] = {
         {"another function's address", raw_rule(own).ethernet(theirs)},
+        {"IPv6 alone", raw_rule(own).ipv6(48)},
+        {"IPv6 behind its address", raw_rule(own).ethernet(mine).ipv6(24)},
         {"the physical function's address", raw_rule(own).ethernet(physical)},
         {"the address of its other port", raw_rule(own).ethernet(second_port)},
         {"all addresses", raw_rule(own).ethernet(mine, bytes(6, 0))},
