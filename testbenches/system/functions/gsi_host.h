@@ -10,6 +10,7 @@
 #include "host_driver/functions/mad_rules.h"
 #include "model/abi/paravirtual.h"
 #include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/verbs/gsi.h"
 
 namespace rnic::system_test {
 
@@ -29,15 +30,7 @@ class gsi_end final : public cm::mad_output_if {
     open();
   }
   void open() {
-    s.send_cq = s.dev().create_cq(64);
-    s.receive_cq = s.dev().create_cq(64);
-    ibv_qp_init_attr init{};
-    init.send_cq = s.send_cq;
-    init.recv_cq = s.receive_cq;
-    init.cap.max_send_wr = init.cap.max_recv_wr = slots;
-    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-    s.qp = s.dev().create_gsi(s.at.pd, &init, 1);
-    if (s.qp == nullptr) throw std::runtime_error("create_gsi");
+    open_gsi(s, slots);
     memory = hosts::make_buffer(s.at, 4096 * (slots + 1));
     for (unsigned i = 0; i < slots; ++i) post_one(i);
   }
@@ -66,12 +59,7 @@ class gsi_end final : public cm::mad_output_if {
                      std::uint32_t qkey = host_driver::gsi_qkey) const {
     std::memcpy(outgoing(), message, bytes);
     ibv_sge sge{memory.address(4096 * slots), bytes, memory.region->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud = {handle(to), 1, qkey};
+    ibv_send_wr wr = datagram_request(sge, handle(to), 1, qkey), *bad = nullptr;
     if (s.dev().post_send(s.qp, &wr, &bad) != 0) return IBV_WC_GENERAL_ERR;
     return s.wait_send().status;
   }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "testbenches/system/verbs/pair.h"
+#include "testbenches/system/verbs/gsi.h"
 
 namespace rnic::system_test {
 namespace {
@@ -22,15 +22,7 @@ struct manager {
   hosts::buffer memory;
 
   explicit manager(const side& like) : s(like) {
-    s.send_cq = s.dev().create_cq(64);
-    s.receive_cq = s.dev().create_cq(64);
-    ibv_qp_init_attr init{};
-    init.send_cq = s.send_cq;
-    init.recv_cq = s.receive_cq;
-    init.cap.max_send_wr = init.cap.max_recv_wr = slots;
-    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-    s.qp = s.dev().create_gsi(s.at.pd, &init, 1);
-    if (s.qp == nullptr) throw std::runtime_error("create_gsi");
+    open_gsi(s, slots);
     memory = hosts::make_buffer(s.at, slot * slots);
   }
   void expect(unsigned count, std::uint32_t bytes = grh_bytes + mad) const {
@@ -53,15 +45,8 @@ struct manager {
   }
   int send(ibv_ah* to, std::uint32_t bytes = mad, std::uint32_t qpn = 1, std::uint32_t key = gsi_key) const {
     ibv_sge sge{memory.address((slots - 1) * slot), bytes, memory.region->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
+    ibv_send_wr wr = datagram_request(sge, to, qpn, key), *bad = nullptr;
     wr.wr_id = 77;
-    wr.sg_list = &sge;
-    wr.num_sge = bytes != 0 ? 1 : 0;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud.ah = to;
-    wr.wr.ud.remote_qpn = qpn;
-    wr.wr.ud.remote_qkey = key;
     return s.dev().post_send(s.qp, &wr, &bad);
   }
 };
@@ -78,14 +63,7 @@ struct intruder {
   }
   void send(ibv_ah* to, std::uint32_t qpn, std::uint32_t bytes, std::uint32_t key) const {
     ibv_sge sge{memory.address(0), bytes, memory.region->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud.ah = to;
-    wr.wr.ud.remote_qpn = qpn;
-    wr.wr.ud.remote_qkey = key;
+    ibv_send_wr wr = datagram_request(sge, to, qpn, key), *bad = nullptr;
     hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     EXPECT_EQ(s.wait_send().status, IBV_WC_SUCCESS);
   }
