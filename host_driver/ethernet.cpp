@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host_driver/address_rule.h"
 #include "host_driver/device.h"
 #include "host_driver/flow_request.h"
 #include "model/abi/commands.h"
@@ -255,18 +256,7 @@ steering_flow* device::create_flow(ibv_qp* qp, unsigned port, const mac_address&
     flows_.push_back(std::move(flow));
     return flows_.back().get();
   }
-  struct {
-    ibv_flow_attr attr{};
-    ibv_flow_spec_eth spec{};
-  } rule;
-  rule.attr.type = IBV_FLOW_ATTR_NORMAL;
-  rule.attr.size = sizeof rule;
-  rule.attr.num_of_specs = 1;
-  rule.attr.port = static_cast<std::uint8_t>(port);
-  rule.spec.type = IBV_FLOW_SPEC_ETH;
-  rule.spec.size = sizeof rule.spec;
-  std::copy(to.begin(), to.end(), rule.spec.val.dst_mac);
-  std::fill_n(rule.spec.mask.dst_mac, to.size(), std::uint8_t{0xff});
+  address_rule rule(to.data(), port);
   return create_flow(qp, &rule.attr);
 }
 

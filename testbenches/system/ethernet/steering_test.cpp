@@ -2,6 +2,7 @@
 // Who gets a plain frame: rules by address, promiscuous ones, filters, loopback, drops and their counters.
 #include <gtest/gtest.h>
 
+#include "host_driver/address_rule.h"
 #include "model/abi/commands.h"
 #include "model/abi/device.h"
 #include "testbenches/system/ethernet/station.h"
@@ -135,16 +136,7 @@ TEST(EthernetSteering, ADestroyedRingTakesItsRulesAlong) {
 
 TEST(EthernetSteering, RulesTheDeviceDoesNotHave) {
   with_two_rings([](hosts::two_nodes&, station&, station& b, station&) {
-    struct {
-      ibv_flow_attr attr{};
-      ibv_flow_spec_eth spec{};
-    } rule;
-    rule.attr.size = sizeof rule;
-    rule.attr.num_of_specs = 1;
-    rule.attr.port = 1;
-    rule.spec.type = IBV_FLOW_SPEC_ETH;
-    rule.spec.size = sizeof rule.spec;
-    std::fill_n(rule.spec.mask.dst_mac, 6, std::uint8_t{0xff});
+    host_driver::address_rule rule(frames_destination.data(), 1);
     rule.spec.mask.vlan_tag = 0xfff;
     EXPECT_EQ(b.dev().create_flow(b.qp(), &rule.attr), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/address_rule.h"
 #include "host_driver/bond.h"
 #include "testbenches/system/bond/parcel.h"
 #include "testbenches/system/ethernet/station.h"
@@ -40,18 +41,7 @@ link between(hosts::two_nodes& system, unsigned function, unsigned host, const h
 
 /// ibv_create_flow for one destination on port 1.
 host_driver::steering_flow* rule_of_a_program(const station& s, const bytes& to) {
-  struct {
-    ibv_flow_attr attr{};
-    ibv_flow_spec_eth spec{};
-  } rule;
-  rule.attr.type = IBV_FLOW_ATTR_NORMAL;
-  rule.attr.size = sizeof rule;
-  rule.attr.num_of_specs = 1;
-  rule.attr.port = 1;
-  rule.spec.type = IBV_FLOW_SPEC_ETH;
-  rule.spec.size = sizeof rule.spec;
-  std::copy(to.begin(), to.end(), rule.spec.val.dst_mac);
-  std::fill_n(rule.spec.mask.dst_mac, 6, std::uint8_t{0xff});
+  host_driver::address_rule rule(to.data(), 1);
   return s.dev().create_flow(s.qp(), &rule.attr);
 }
 
