@@ -293,7 +293,7 @@ def check_runs(c):
     for how in ("sim.always_tick=true", "sim.shuffle_seed=7", "sim.run_ahead=false"):
         other, _ = c.call("bandwidth", *arguments, "--set", how)
         for result in (first, other):
-            for key in ("parameters", "set"):
+            for key in ("parameters", "set", "file"):
                 result.pop(key, None)
             for row in result["rows"]:
                 row.pop("simulator", None)

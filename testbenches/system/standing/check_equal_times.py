@@ -88,7 +88,7 @@ def run(program, arguments, folder):
     with open(result, encoding="utf-8") as f:
         results = json.load(f)
     os.remove(result)
-    for name in ("parameters", "set"):
+    for name in ("parameters", "set", "file"):
         results.pop(name, None)
     return results, "%d %s" % (done.returncode, done.stdout)
 

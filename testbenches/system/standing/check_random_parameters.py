@@ -100,7 +100,8 @@ def run(program, arguments, settings, folder):
     with open(file) as f:
         result = json.load(f)
     os.remove(file)
-    del result["parameters"], result["set"]
+    for name in ("parameters", "set", "file"):  # how it was asked for
+        result.pop(name, None)
     for row in result.get("rows", []):
         row.pop("simulator", None)  # what the run cost is what differs
     return result, done.stdout

@@ -102,7 +102,8 @@ def run(program, arguments, settings, folder, name):
         if not any(line.replace('"', "").startswith(s.replace("=", " = ")) for line in lines):
             raise SystemExit("%s: not in the echo of the parameters" % s)
     result["parameters"] = [line for line in lines if not line.startswith(ECHO)]
-    del result["set"]
+    for name in ("set", "file"):  # how it was asked for
+        result.pop(name, None)
     for row in result.get("rows", []):
         row.pop("simulator", None)  # what the run cost is what differs
     with open(files[1], "rb") as f:
