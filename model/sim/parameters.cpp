@@ -60,11 +60,30 @@ void parameter_set::insert(const field& f) {
 const parameter_set::info& parameter_set::find(const std::string& path, const std::string& where) const {
   const auto it = by_path_.find(path);
   if (it != by_path_.end()) return it->second;
-  const auto nearest = std::min_element(by_path_.begin(), by_path_.end(), [&](const auto& a, const auto& b) {
-    return distance(a.first, path) < distance(b.first, path);
-  });
-  throw config_error(where + ": no parameter " + path +
-                     (nearest == by_path_.end() ? "" : "; the nearest is " + nearest->first));
+  const std::string near = nearest(path);
+  throw config_error(where + ": no parameter " + path + (near.empty() ? "" : "; the nearest is " + near));
+}
+
+/// Of the innermost section of the path that there is; of a path without a known one, by its last name alone.
+std::string parameter_set::nearest(const std::string& path) const {
+  std::string section = path;
+  for (auto dot = section.rfind('.'); dot != std::string::npos; dot = section.rfind('.')) {
+    section.resize(dot);
+    if (!of(section).empty()) break;
+    if (section.find('.') == std::string::npos) section.clear();
+  }
+  const bool known = section != path && !section.empty();
+  const auto last_name = [](const std::string& p) { return p.substr(p.rfind('.') + 1); };
+  std::string best;
+  std::size_t least = ~std::size_t{0};
+  for (const auto& [candidate, is] : by_path_) {
+    if (known && candidate.compare(0, section.size() + 1, section + ".") != 0) continue;
+    const std::size_t d = known ? distance(candidate, path) : distance(last_name(candidate), last_name(path));
+    if (d >= least) continue;
+    least = d;
+    best = candidate;
+  }
+  return best;
 }
 
 void parameter_set::set(const std::string& path, const std::string& text, const std::string& where) {
@@ -87,7 +106,14 @@ void parameter_set::set_source(const std::string& path, std::string source) {
 void parameter_set::set_assignment(const std::string& assignment, const std::string& where) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos) throw config_error(where + ": '" + assignment + "' is not of the form path=value");
-  set(assignment.substr(0, equals), assignment.substr(equals + 1), where);
+  // As `rnic parameters` prints it, "path = value", with texts in quotes.
+  const auto trimmed = [](std::string text) {
+    const auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+    return first == std::string::npos ? std::string() : text.substr(first, last - first + 1);
+  };
+  std::string value = trimmed(assignment.substr(equals + 1));
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+  set(trimmed(assignment.substr(0, equals)), value, where);
 }
 
 void parameter_set::load_toml(const std::string& file) {

@@ -35,9 +35,9 @@ class parameter_set {
   void add_synonyms(const std::string& path, std::vector<std::string> names);
 
   /// Sets one parameter from text: decimal or 0x hexadecimal number, true/false, a choice's name. An unknown path names
-  /// the nearest known one. `where` opens the error line: "--set" or the file's name.
+  /// the nearest known one of its section. `where` opens the error line: "--set" or the file's name.
   void set(const std::string& path, const std::string& value, const std::string& where = "--set");
-  /// "path=value".
+  /// "path=value", or as to_toml() has it: "path = \"value\"".
   void set_assignment(const std::string& assignment, const std::string& where = "--set");
   /// TOML file: nested tables make the path.
   void load_toml(const std::string& file);
@@ -55,6 +55,7 @@ class parameter_set {
  private:
   void insert(const field& f);
   const info& find(const std::string& path, const std::string& where) const;
+  std::string nearest(const std::string& path) const;
   std::map<std::string, info> by_path_;
 };
 

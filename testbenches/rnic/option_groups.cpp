@@ -125,6 +125,10 @@ void add_topology(CLI::App& command, traffic_options& o) {
       ->capture_default_str();
 }
 
+void add_capture_at(CLI::App& command, std::string& host) {
+  command.add_option("--pcap-at", host, "Host on whose cable --pcap looks (default: the first)")->type_name("HOST");
+}
+
 std::vector<std::string> given(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* o : command.get_options())

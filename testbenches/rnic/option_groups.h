@@ -28,6 +28,8 @@ void add_traffic(CLI::App& command, traffic_options& o);
 void add_port(CLI::App& command, traffic_options& o, const char* what);
 void add_bond(CLI::App& command, common_options& o);
 void add_topology(CLI::App& command, traffic_options& o);
+/// Of commands with networks: whose cable --pcap looks at.
+void add_capture_at(CLI::App& command, std::string& host);
 /// `rates`: with those of all frames beside the file.
 void add_faults(CLI::App& command, fault_options& o, bool rates);
 

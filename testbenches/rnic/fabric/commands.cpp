@@ -16,8 +16,7 @@ void add_fabric(command_line& line) {
       ->required()
       ->type_name("FILE");
   command.add_flag("--print", o.print, "Show the file, and do nothing else");
-  command.add_option("--pcap-at", o.capture_at, "Host on whose cable --pcap looks (default: the first)")
-      ->type_name("HOST");
+  add_capture_at(command, o.capture_at);
   add_common(command, o.common);
   line.on(command, [&o] { return run_fabric(o); });
 }

@@ -30,7 +30,7 @@ class fabric_run {
 
   void run(std::string* effective) {
     hosts::network_config config = network_from(options_.common, file_, options_.file, demand{1, 0}, effective);
-    look_where_it_is_said(config);
+    capture_at(config, options_.capture_at);
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
@@ -48,15 +48,6 @@ class fabric_run {
   void print() const;
 
  private:
-  /// --pcap-at
-  void look_where_it_is_said(hosts::network_config& c) const {
-    if (options_.capture_at.empty()) return;
-    const auto& names = file_.shape.hosts();
-    const auto at = std::find(names.begin(), names.end(), options_.capture_at);
-    if (at == names.end()) throw usage_error("--pcap-at: there is no host " + options_.capture_at);
-    c.capture_at = static_cast<unsigned>(at - names.begin());
-  }
-
   std::uint64_t messages() const {
     std::uint64_t all = 0;
     for (const bench::flow_config& f : file_.flows) all += f.messages;

@@ -42,4 +42,12 @@ hosts::network_config network_from(const common_options& common, const fabric_fi
   return network_from(common, static_cast<const network_file&>(file), name, most, effective);
 }
 
+void capture_at(hosts::network_config& c, const std::string& host) {
+  if (host.empty()) return;
+  const auto& names = c.shape.hosts();
+  const auto at = std::find(names.begin(), names.end(), host);
+  if (at == names.end()) throw usage_error("--pcap-at: there is no host " + host);
+  c.capture_at = static_cast<unsigned>(at - names.begin());
+}
+
 }  // namespace rnic::program

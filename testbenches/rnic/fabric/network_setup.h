@@ -19,4 +19,7 @@ hosts::network_config network_from(const common_options& common, const network_f
 hosts::network_config network_from(const common_options& common, const fabric_file& file, const std::string& name,
                                    const demand& beside, std::string* effective);
 
+/// --pcap-at: captures look at the cable of this host; empty: of the first. Throws usage_error.
+void capture_at(hosts::network_config& c, const std::string& host);
+
 }  // namespace rnic::program

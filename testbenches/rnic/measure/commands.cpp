@@ -41,8 +41,17 @@ void add_soak(CLI::App& command, soak_options& o) {
   add_bond(command, o.common);
 }
 
-void add_print(CLI::App& command, bool& print) {
-  command.add_flag("--print", print, "Show the file of `rnic run` that does the same, and do nothing else");
+/// With --print the command shows its file, without it `run` does what it says and has the file in its results.
+template <class Options>
+void do_or_print(command_line& line, CLI::App& command, Options& o, int (*run)(const Options&)) {
+  command.add_flag("--print", o.print, "Show the file of `rnic run` that does the same, and do nothing else");
+  line.on(command, [&command, &o, run] {
+    o.file = file_of(command);
+    o.traffic.given = given(command);
+    if (!o.print) return run(o);
+    fmt::print("{}", o.file);
+    return 0;
+  });
 }
 
 void add_latency(command_line& line) {
@@ -62,17 +71,8 @@ void add_latency(command_line& line) {
       ->check(CLI::Range(0u, 10000000u))
       ->capture_default_str();
   add_faults(command, o.faults, false);
-  add_print(command, o.print);
   add_common(command, o.common);
-  line.on(command, [&command, &o] {
-    o.file = file_of(command);
-    if (o.print) {
-      fmt::print("{}", o.file);
-      return 0;
-    }
-    o.traffic.given = given(command);
-    return run_latency(o);
-  });
+  do_or_print(line, command, o, run_latency);
 }
 
 void add_bandwidth(command_line& line) {
@@ -101,17 +101,8 @@ void add_bandwidth(command_line& line) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "Both hosts send");
   add_faults(command, o.faults, false);
-  add_print(command, o.print);
   add_common(command, o.common);
-  line.on(command, [&command, &o] {
-    o.file = file_of(command);
-    if (o.print) {
-      fmt::print("{}", o.file);
-      return 0;
-    }
-    o.traffic.given = given(command);
-    return run_bandwidth(o);
-  });
+  do_or_print(line, command, o, run_bandwidth);
 }
 
 }  // namespace

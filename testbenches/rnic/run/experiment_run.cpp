@@ -45,7 +45,7 @@ class experiment_run {
 
   void run() {
     hosts::network_config config = network_from(options_.common, file_, options_.file, demand_of(file_), &effective_);
-    look_where_it_is_said(config);
+    capture_at(config, options_.capture_at);
     if (file_.faults_at >= 0) {
       const auto at = static_cast<unsigned>(file_.faults_at);
       config.sides = std::array<unsigned, 2>{at, at == 0 ? 1u : 0u};
@@ -68,15 +68,6 @@ class experiment_run {
   void print() const;
 
  private:
-  /// --pcap-at
-  void look_where_it_is_said(hosts::network_config& c) const {
-    if (options_.capture_at.empty()) return;
-    const auto& names = file_.shape.hosts();
-    const auto at = std::find(names.begin(), names.end(), options_.capture_at);
-    if (at == names.end()) throw usage_error("--pcap-at: there is no host " + options_.capture_at);
-    c.capture_at = static_cast<unsigned>(at - names.begin());
-  }
-
   std::uint64_t messages() const {
     std::uint64_t all = 0;
     for (const bench::workload_config& w : file_.workloads) all += w.messages * w.from.size();

@@ -10,24 +10,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faults import Faults, run_checks  # noqa: E402
 
 
-class Explanations:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults, self.number = program, folder, [], 0
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def write(self, text, name=None):
-        self.number += 1
-        path = os.path.join(self.folder, name or "%d.toml" % self.number)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        return path
-
+class Explanations(Faults):
     def json_of(self, *arguments):
         self.number += 1
         path = os.path.join(self.folder, "%d.json" % self.number)
@@ -146,19 +134,5 @@ def check_refusals(e):
     e.refuse(good, ["--more"], "--more", "0")
 
 
-def main():
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder:
-        e = Explanations(sys.argv[1], folder)
-        for check in (check_gains, check_steps, check_experiments, check_refusals):
-            check(e)
-        for fault in e.faults:
-            print(fault)
-        print("%d faults" % len(e.faults))
-        return 1 if e.faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(__doc__, Explanations, (check_gains, check_steps, check_experiments, check_refusals)))

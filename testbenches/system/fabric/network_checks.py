@@ -3,29 +3,18 @@
 import json
 import os
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faults import Faults  # noqa: E402
 
 NOTHING = {"flows": [], "ports": [], "standstills": [], "goodput_gbps": 0, "fairness": 0, "head_of_line_blocking": [],
            "counters": {}}
 
 
-class Checks:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults, self.number = program, folder, [], 0
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Checks(Faults):
     def file(self, text, name=None):
-        """The path of a new file with this text."""
-        self.number += 1
-        path = self.path(name or "%d.toml" % self.number)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        return path
+        return self.write(text, name)
 
     def call(self, command, *arguments, status=0, timeout=600):
         """Results of a command, and what is printed. Without `timeout` it shows its progress."""

@@ -12,10 +12,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fabric")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
+from faults import run_checks  # noqa: E402
 from network_checks import Checks, total  # noqa: E402
 from queueing import mean_wait, wait  # noqa: E402
 
@@ -252,8 +252,21 @@ def check_short_forms(c):
         direct, said = c.call(command, *options)
         by_file, said_too = c.call("run", c.file(text))
         c.expect(direct == by_file and said == said_too, "%s %s: its file gives other results" % (command, options))
+    version = subprocess.run([c.program, "--version"], capture_output=True, text=True).stdout.strip()
+    c.expect(version != "" and direct["version"] == version, "--version: %r, results have %r" %
+             (version, direct.get("version")))
     printed = subprocess.run([c.program, "run", c.file(SHARED), "--print"], capture_output=True, text=True).stdout
     c.expect(printed == SHARED, "--print does not show the file")
+
+
+def check_examples(c):
+    folder = os.path.join(HERE, "..", "..", "rnic", "run", "examples")
+    r = c.call("run", os.path.join(folder, "rpc.toml"))[0]
+    c.expect(r["workloads"][0]["name"] == "rpc" and near(r["workloads"][0]["offered"], 0.5, 40000), "rpc: %s" %
+             r["workloads"][0]["offered"])
+    done = subprocess.run([c.program, "sweep", os.path.join(folder, "rates.toml"), "--out", c.path("rates"), "--quiet"],
+                          capture_output=True, text=True)
+    c.expect(done.returncode == 0 and "6 points: 6 ok" in done.stdout, "rates: %s" % done)
 
 
 def check_refusals(c):
@@ -304,23 +317,9 @@ def check_refusals(c):
     c.refuse(["none.toml"], "run", c.path("none.toml"))
 
 
-def main():
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
+if __name__ == "__main__":
     if shutil.which("tshark") is None:
         print("tshark is not installed")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        c = Runs(sys.argv[1], folder)
-        for check in (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_losses,
-                      check_repeatable, check_short_forms, check_refusals):
-            check(c)
-        for fault in c.faults:
-            print(fault)
-        print("%d faults" % len(c.faults))
-        return 1 if c.faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.exit(77)
+    sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts,
+                                        check_losses, check_repeatable, check_short_forms, check_examples, check_refusals)))

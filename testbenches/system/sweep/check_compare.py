@@ -9,8 +9,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faults import Faults, run_checks  # noqa: E402
 
 REFERENCE = {
     "command": "run", "seed": 1, "version": "1", "counters": {"x": 5}, "parameters": "a = 1",
@@ -20,17 +22,7 @@ REFERENCE = {
 }
 
 
-class Comparisons:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults = program, folder, []
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Comparisons(Faults):
     def store(self, name, value):
         with open(self.path(name), "w", encoding="utf-8") as f:
             json.dump(value, f)
@@ -104,18 +96,5 @@ def check(c):
         c.expect(done.returncode == 2 and wrong in done.stderr, "%s: %s" % (wrong, done.stderr))
 
 
-def main():
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder:
-        c = Comparisons(sys.argv[1], folder)
-        check(c)
-        for fault in c.faults:
-            print(fault)
-        print("%d faults" % len(c.faults))
-        return 1 if c.faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(__doc__, Comparisons, (check,)))

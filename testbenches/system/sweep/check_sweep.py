@@ -14,8 +14,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faults import Faults, run_checks  # noqa: E402
 
 LATENCY = "[latency]\nsizes = [64]\niterations = 5\n"
 LOAD = """duration_us = 100
@@ -35,22 +37,7 @@ depth = 1
 """
 
 
-class Sweeps:
-    def __init__(self, program, folder):
-        self.program, self.folder, self.faults, self.number = program, folder, [], 0
-
-    def expect(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def path(self, *names):
-        return os.path.join(self.folder, *names)
-
-    def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as f:
-            f.write(text)
-        return self.path(name)
-
+class Sweeps(Faults):
     def call(self, *arguments, status=0):
         done = subprocess.run([self.program, "sweep"] + list(arguments), capture_output=True, text=True, timeout=200)
         self.expect(done.returncode == status, "%s: exit status %d: %s%s" %
@@ -82,13 +69,13 @@ class Sweeps:
     def sweep(self, text, *arguments, status=0):
         self.number += 1
         out = self.path("out%d" % self.number)
-        done = self.call(self.write("sweep%d.toml" % self.number, text), "--out", out, "--quiet", *arguments,
+        done = self.call(self.write(text, "sweep%d.toml" % self.number), "--out", out, "--quiet", *arguments,
                          status=status)
         return self.table(out), done, out
 
     def refuse(self, text, *words):
         words = words if any(w.endswith(".toml") for w in words) else ("wrong.toml",) + words
-        done = self.call(self.write("wrong.toml", text), "--out", self.path("none"), status=2)
+        done = self.call(self.write(text, "wrong.toml"), "--out", self.path("none"), status=2)
         self.expect(len(done.stderr.splitlines()) == 1, "not one line: %s" % done.stderr)
         for word in words:
             self.expect(word in done.stderr, "does not say %r: %s" % (word, done.stderr))
@@ -153,7 +140,7 @@ def check_failures(s):
     s.expect("2 ok, 1 refused" in done.stdout, "failures: %s" % done.stdout)
     # Another sweep does not take its folder, and leaves it as it is.
     before = sorted(os.listdir(out))
-    s.write("other.toml", 'experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2]\n')
+    s.write('experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2]\n', "other.toml")
     done = s.call(s.path("other.toml"), "--out", out, status=2)
     s.expect(len(done.stderr.splitlines()) == 1 and "something else" in done.stderr, "folder: %s" % done.stderr)
     s.expect(sorted(os.listdir(out)) == before, "folder: changed")
@@ -163,7 +150,7 @@ def check_interrupted(s):
     text = 'experiment = "load.toml"\n[axes]\n"workload.rpc.rate_mpps" = { from = 0.1, to = 2.0, steps = 60 }\n'
     whole, _, _ = s.sweep(text)
     s.number += 1
-    out, file = s.path("cut"), s.write("cut.toml", text)
+    out, file = s.path("cut"), s.write(text, "cut.toml")
     running = subprocess.Popen([s.program, "sweep", file, "--out", out, "--quiet", "--jobs", "1"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     points = os.path.join(out, "points")
@@ -182,7 +169,7 @@ def check_interrupted(s):
 def check_job_array(s):
     text = 'experiment = "load.toml"\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.4, 0.7]\n'
     whole, _, _ = s.sweep(text)
-    out, file = s.path("array"), s.write("array.toml", text)
+    out, file = s.path("array"), s.write(text, "array.toml")
     said = s.call(file, "--out", out, "--slurm").stdout
     job = os.path.join(out, "job.sh")
     s.expect("sbatch " + job in said, "job array: %s" % said)
@@ -216,22 +203,11 @@ def check_refusals(s):
         s.refuse(text, *words)
 
 
-def main():
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder:
-        s = Sweeps(sys.argv[1], folder)
-        s.write("latency.toml", LATENCY)
-        s.write("load.toml", LOAD)
-        for check in (check_grid, check_list, check_hypercube, check_failures, check_interrupted, check_job_array,
-                      check_refusals):
-            check(s)
-        for fault in s.faults:
-            print(fault)
-        print("%d faults" % len(s.faults))
-        return 1 if s.faults else 0
+def set_up(s):
+    s.write(LATENCY, "latency.toml")
+    s.write(LOAD, "load.toml")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(__doc__, Sweeps, (set_up, check_grid, check_list, check_hypercube, check_failures,
+                                          check_interrupted, check_job_array, check_refusals)))

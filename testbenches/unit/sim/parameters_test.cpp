@@ -143,6 +143,30 @@ TEST(Parameters, RefuseWithNameAndLegalRange) {
   EXPECT_EQ(f.paint, colour::green);
 }
 
+TEST(Parameters, TheNearestIsOfTheSameSection) {
+  config one, other;
+  parameter_set p;
+  p.add("block", one);
+  p.add("a.clock.deph", other);
+  EXPECT_EQ(refusal(p, "block.deph=3"), "--set: no parameter block.deph; the nearest is block.depth");
+  EXPECT_EQ(refusal(p, "a.clok.depth=3"), "--set: no parameter a.clok.depth; the nearest is a.clock.deph.depth");
+  EXPECT_EQ(refusal(p, "blok.smal=3"), "--set: no parameter blok.smal; the nearest is a.clock.deph.small");
+  EXPECT_EQ(refusal(p, "paint=red"), "--set: no parameter paint; the nearest is a.clock.deph.paint");
+}
+
+TEST(Parameters, AreSetAsTheyArePrinted) {
+  config f;
+  parameter_set p = announced(f);
+  p.set_assignment("block.paint = \"blue\"");
+  p.set_assignment(" block.depth =\t7 ");
+  EXPECT_EQ(f.paint, colour::blue);
+  EXPECT_EQ(f.depth, 7U);
+  EXPECT_EQ(refusal(p, "block.paint = \"pink\""),
+            "--set: block.paint: 'pink' is not legal, expected red, green or blue");
+  EXPECT_EQ(refusal(p, "block.paint = \"blue"),
+            "--set: block.paint: '\"blue' is not legal, expected red, green or blue");
+}
+
 TEST(Parameters, AreReadBackFromWhatWasWritten) {
   config f;
   parameter_set p = announced(f);
