@@ -149,7 +149,8 @@ TEST(Parameters, TheNearestIsOfTheSameSection) {
   p.add("block", one);
   p.add("a.clock.deph", other);
   EXPECT_EQ(refusal(p, "block.deph=3"), "--set: no parameter block.deph; the nearest is block.depth");
-  EXPECT_EQ(refusal(p, "a.clok.depth=3"), "--set: no parameter a.clok.depth; the nearest is a.clock.deph.depth");
+  EXPECT_EQ(refusal(p, "a.clok.deph.depth=3"),
+            "--set: no parameter a.clok.deph.depth; the nearest is a.clock.deph.depth");
   EXPECT_EQ(refusal(p, "blok.smal=3"), "--set: no parameter blok.smal; the nearest is a.clock.deph.small");
   EXPECT_EQ(refusal(p, "paint=red"), "--set: no parameter paint; the nearest is a.clock.deph.paint");
 }
