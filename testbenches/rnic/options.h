@@ -200,8 +200,8 @@ struct explain_options {
   std::string file;    ///< experiment of `rnic run`, or a result of it, of latency or of bandwidth
   std::string metric;  ///< field of the result, empty: the usual one
   std::vector<std::string> assignments;
-  double more = 10;    ///< per cent
-  unsigned jobs = 0;   ///< processes at a time, 0: as many as the machine has processors
+  double more = 10;   ///< per cent
+  unsigned jobs = 0;  ///< processes at a time, 0: as many as the machine has processors
   std::string json_file;
   bool overwrite = false, quiet = false;
 };
