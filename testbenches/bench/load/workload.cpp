@@ -2,7 +2,6 @@
 #include "testbenches/bench/load/workload.h"
 
 #include <algorithm>
-#include <array>
 
 #include "testbenches/bench/load/workload_receiver.h"
 #include "testbenches/bench/load/workload_sender.h"

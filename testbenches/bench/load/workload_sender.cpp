@@ -35,7 +35,6 @@ workload_sender::workload_sender(workload& of, unsigned host, unsigned thread, s
     const std::size_t pair = of.pair_of(host, to);
     for (unsigned i = 0; i < c.qps; ++i) {
       workload_lane l;
-      l.from = host;
       l.to = to;
       l.pair = pair;
       l.nth = first_lane + static_cast<std::uint32_t>(lanes_.size());

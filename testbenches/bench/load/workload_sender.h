@@ -15,9 +15,9 @@ namespace rnic::bench {
 
 /// A queue pair of a workload, both ends.
 struct workload_lane {
-  unsigned from = 0, to = 0;  // hosts
-  std::size_t pair = 0;       // of the results
-  std::uint32_t nth = 0;      // of the workload
+  unsigned to = 0;        // host
+  std::size_t pair = 0;   // of the results
+  std::uint32_t nth = 0;  // of the workload
   link_end ends[2];
   struct message {
     sim::time_ps since = 0;  // its latency counts from

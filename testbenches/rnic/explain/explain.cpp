@@ -8,12 +8,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "model/fabric/topology.h"
+#include "testbenches/bench/load/workload.h"
 #include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
 #include "testbenches/rnic/explain/resources.h"
@@ -62,6 +62,13 @@ struct change {
   std::string limited_by, error;
 };
 
+/// Where a knob is.
+struct knob_place {
+  std::string name;   ///< for reports
+  std::string field;  ///< of the experiment; empty: it is the parameter of that name
+  std::uint64_t now = 0;
+};
+
 class explanation {
  public:
   explicit explanation(const explain_options& o) : options_(o) { read_experiment(); }
@@ -74,6 +81,7 @@ class explanation {
   std::vector<change> changes(double percent) const;
   void measure(std::vector<change>& all);
   own_run run_of(const toml::table& experiment, const std::vector<std::string>& set, std::size_t number) const;
+  std::vector<knob_place> places_of(const std::string& path) const;
   bool add(const resource_knob& k, double percent, change& c) const;
   void read_metric(change& c, std::size_t number) const;
   void print(const std::vector<change>& all, const std::vector<change>& named) const;
@@ -95,7 +103,7 @@ class explanation {
 /// From a file of `rnic run`, or from a result, which has that file and what was set beside it.
 void explanation::read_experiment() {
   std::string text = experiment_text(options_.file);
-  if (text.find_first_not_of(" \t\r\n") != std::string::npos && text[text.find_first_not_of(" \t\r\n")] == '{') {
+  if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
     const nlohmann::json result = read_result(options_.file);
     const auto file = result.find("file");
     if (file == result.end() || !file->is_string())
@@ -121,12 +129,20 @@ own_run explanation::run_of(const toml::table& experiment, const std::vector<std
   return run;
 }
 
-/// The first field that matches, in the order of the result.
-const nlohmann::json* find(const std::vector<std::pair<std::string, nlohmann::json>>& fields,
-                           const std::string& pattern) {
-  for (const auto& [name, value] : fields)
-    if (matches(pattern, name) && value.is_number()) return &value;
+using result_fields = std::vector<std::pair<std::string, nlohmann::json>>;
+
+/// The first number whose name matches, in the order of the result; nullptr: there is none.
+const result_fields::value_type* find(const result_fields& fields, const std::string& pattern) {
+  for (const auto& field : fields)
+    if (matches(pattern, field.first) && field.second.is_number()) return &field;
   return nullptr;
+}
+
+/// What limited the run, of those that say it.
+std::string limit_in(const result_fields& fields) {
+  for (const auto& [name, value] : fields)
+    if (matches("rows.*.limited_by", name)) return value.get<std::string>();
+  return {};
 }
 
 /// What the run gives as it is.
@@ -135,84 +151,74 @@ void explanation::look_at(const nlohmann::json& base) {
   metric_ = options_.metric;
   if (metric_.empty())
     metric_ = experiment_.contains("latency") ? "rows.*.typical_us" : is_short() ? "rows.*.rate_mpps" : "all.rate_mpps";
-  const nlohmann::json* value = nullptr;
-  for (const auto& [name, each] : fields) {
-    if (matches(metric_, name) && each.is_number() && value == nullptr) {
-      metric_ = name;
-      value = &each;
-    }
-    if (limited_by_.empty() && matches("rows.*.limited_by", name)) limited_by_ = each.get<std::string>();
-  }
-  if (value == nullptr) throw usage_error("--metric: the result has no number " + metric_);
-  base_ = value->get<double>();
+  limited_by_ = limit_in(fields);
+  const auto* const found = find(fields, metric_);
+  if (found == nullptr) throw usage_error("--metric: the result has no number " + metric_);
+  metric_ = found->first;
+  base_ = found->second.get<double>();
   if (base_ == 0) throw usage_error("--metric: " + metric_ + " is 0");
   lower_is_better_ = metric_.find("_us") != std::string::npos || metric_.find("latency") != std::string::npos;
   if (experiment_.contains("latency")) {
     const auto option = [&](const char* name, std::uint64_t usual) {
       return static_cast<std::uint64_t>(experiment_["latency"][name].value_or(static_cast<std::int64_t>(usual)));
     };
-    steps_ = latency_steps(base.at("rows"), option("inline", 220), option("mtu", 2048));
+    const traffic_options usual;
+    steps_ = latency_steps(base.at("rows"), option("inline", usual.inline_bytes), option("mtu", usual.mtu));
   }
   parameters_ = sim::read_toml(
       "parameters", [&] { return toml::parse(base.at("parameters").get<std::string>(), std::string("parameters")); });
 }
 
-/// False: the experiment has not got this knob, or there is no more of it.
-bool explanation::add(const resource_knob& k, double percent, change& c) const {
-  const std::string path = k.path;
-  const auto note = [&](const std::string& name, std::uint64_t now, std::uint64_t next) {
-    c.words.push_back(fmt::format("{} {} to {}", name, now, next));
-    const double a = static_cast<double>(now), b = static_cast<double>(next);
-    c.more = std::max(c.more, 100 * (k.how == resource_knob::way::less ? a / b - 1 : b / a - 1));
-  };
+/// What the knob stands for in this experiment, with the values that there are now; none: it has not got it.
+std::vector<knob_place> explanation::places_of(const std::string& path) const {
   const auto number_at = [](const toml::table& t, const std::string& at) -> std::optional<std::uint64_t> {
     const auto v = t.at_path(at).value<std::int64_t>();
     return v && *v >= 0 ? std::optional(static_cast<std::uint64_t>(*v)) : std::nullopt;
   };
   if (path.rfind("--", 0) == 0) {
-    if (!experiment_.contains("bandwidth")) return false;
-    const std::map<std::string, std::uint64_t> usual{{"depth", 128}, {"rx-depth", 512}, {"outs", 16}};
-    const std::string name = path.substr(2), at = "bandwidth." + name;
-    const std::uint64_t now = number_at(experiment_, at).value_or(usual.at(name));
-    const auto next = with_more(k, now, percent);
-    if (next) {
-      note(path, now, *next);
-      c.fields.emplace_back(at, *next);
-    }
-    return next.has_value();
+    if (!experiment_.contains("bandwidth")) return {};
+    const bandwidth_options usual;
+    const std::uint64_t otherwise = path == "--depth"  ? usual.depth
+                                    : path == "--outs" ? usual.reads
+                                                       : usual.receive_depth;
+    const std::string field = "bandwidth." + path.substr(2);
+    return {{path, field, number_at(experiment_, field).value_or(otherwise)}};
   }
-  if (path.rfind("workload.", 0) == 0) {
+  if (path == "workload.depth") {
+    const bench::workload_config usual;
+    std::vector<knob_place> all;
     const toml::array* list = is_short() ? nullptr : experiment_["workload"].as_array();
-    bool any = false;
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-      const std::string name = path.substr(9);
-      const std::uint64_t now = number_at(*list->get(i)->as_table(), name).value_or(16);
-      const auto next = with_more(k, now, percent);
-      if (!next) continue;
-      const std::string at = fmt::format("workload.{}.{}", i + 1, name);
-      note(at, now, *next);
-      c.fields.emplace_back(at, *next);
-      any = true;
+      const std::string field = fmt::format("workload.{}.depth", i + 1);
+      all.push_back({field, field, number_at(*list->get(i)->as_table(), "depth").value_or(usual.depth)});
     }
-    return any;
+    return all;
   }
   if (path.rfind("topology.", 0) == 0) {
-    if (is_short() || !experiment_.contains("topology")) return false;
-    const std::uint64_t now = number_at(experiment_, path).value_or(40'000);
-    const auto next = with_more(k, now, percent);
-    if (!next) return false;
-    note(path, now, *next);
-    c.fields.emplace_back(path, *next);
-    return true;
+    if (is_short() || !experiment_.contains("topology")) return {};
+    return {{path, path, number_at(experiment_, path).value_or(fabric::cable_kind{}.rate_mbps)}};
   }
-  if (path == "adapter.port.rate_mbps" && !is_short()) return false;  // a cable of the topology says it
+  if (path == "adapter.port.rate_mbps" && !is_short()) return {};  // a cable of the topology says it
   const auto now = number_at(parameters_, path);
-  if (!now) return false;
-  const auto next = with_more(k, *now, percent);
-  if (!next) return false;
-  note(path, *now, *next);
-  c.set.push_back(fmt::format("{}={}", path, *next));
-  return true;
+  return now ? std::vector<knob_place>{{path, "", *now}} : std::vector<knob_place>{};
+}
+
+/// False: the experiment has not got this knob, or there is no more of it.
+bool explanation::add(const resource_knob& k, double percent, change& c) const {
+  bool any = false;
+  for (const knob_place& place : places_of(k.path)) {
+    const auto next = with_more(k, place.now, percent);
+    if (!next) continue;
+    any = true;
+    c.words.push_back(fmt::format("{} {} to {}", place.name, place.now, *next));
+    const double a = static_cast<double>(place.now), b = static_cast<double>(*next);
+    c.more = std::max(c.more, 100 * (k.how == resource_knob::way::less ? a / b - 1 : b / a - 1));
+    if (place.field.empty())
+      c.set.push_back(fmt::format("{}={}", place.name, *next));
+    else
+      c.fields.emplace_back(place.field, *next);
+  }
+  return any;
 }
 
 std::vector<change> explanation::changes(double percent) const {
@@ -233,9 +239,8 @@ void explanation::read_metric(change& c, std::size_t number) const {
     return;
   }
   const auto fields = fields_of(read_result(folder_.file(number, ".json")));
-  if (const nlohmann::json* value = find(fields, metric_)) c.value = value->get<double>();
-  for (const auto& [name, each] : fields)
-    if (c.limited_by.empty() && matches("rows.*.limited_by", name)) c.limited_by = each.get<std::string>();
+  if (const auto* const found = find(fields, metric_)) c.value = found->second.get<double>();
+  c.limited_by = limit_in(fields);
 }
 
 void explanation::measure(std::vector<change>& all) {

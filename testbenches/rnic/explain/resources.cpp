@@ -73,7 +73,6 @@ const std::vector<resource>& known_resources() {
 }
 
 std::optional<std::uint64_t> with_more(const resource_knob& knob, std::uint64_t value, double percent) {
-  if (value == 0) value = knob.otherwise;
   if (value == 0) return std::nullopt;
   const double factor = 1 + percent / 100;
   std::uint64_t next = value;

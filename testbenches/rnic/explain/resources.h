@@ -19,7 +19,6 @@ struct resource_knob {
     doubled  ///< a power of two
   } how = way::more;
   std::uint64_t most = ~std::uint64_t{0};  ///< the largest value that it may have
-  std::uint64_t otherwise = 0;             ///< what 0 stands for; 0: nothing, it cannot be changed then
 };
 
 struct resource {
@@ -30,7 +29,8 @@ struct resource {
 /// Of both adapters, hosts and the wire.
 const std::vector<resource>& known_resources();
 
-/// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none.
+/// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none, as of
+/// 0.
 std::optional<std::uint64_t> with_more(const resource_knob& knob, std::uint64_t value, double percent);
 
 }  // namespace rnic::program

@@ -27,7 +27,6 @@ constexpr quantile_name quantiles[] = {{"p50", "50 %", 0.5},
 struct measured {
   std::uint64_t offered = 0, unfinished = 0, completed = 0, lost = 0;
   double mpps = 0, gbps = 0;
-  bench::latency_record latencies;
 
   void add(const measured& m) {
     offered += m.offered;
@@ -36,7 +35,6 @@ struct measured {
     lost += m.lost;
     mpps += m.mpps;
     gbps += m.gbps;
-    latencies.add(m.latencies);
   }
 };
 
@@ -51,7 +49,6 @@ measured measure(const bench::workload& w, const bench::workload_result& r, cons
   m.offered = r.offered;
   m.unfinished = r.unfinished;
   m.completed = r.completed;
-  m.latencies = r.latencies;
   const bool told = is_told(w);
   if (told) m.lost = r.offered - r.unfinished - r.received;
   sim::time_ps begin = std::max(t.begin + c.start, t.measure_from), end = c.end != 0 ? t.begin + c.end : t.end;
@@ -67,9 +64,9 @@ measured measure(const bench::workload& w, const bench::workload_result& r, cons
   return m;
 }
 
-nlohmann::json to_json(const measured& m, bool told) {
+nlohmann::json to_json(const measured& m, const bench::latency_record& latencies, bool told) {
   nlohmann::json j = {{"offered", m.offered}, {"completed", m.completed}, {"unfinished", m.unfinished},
-                      {"rate_mpps", m.mpps},  {"goodput_gbps", m.gbps},   {"latency", latency_json(m.latencies)}};
+                      {"rate_mpps", m.mpps},  {"goodput_gbps", m.gbps},   {"latency", latency_json(latencies)}};
   if (told) j["lost"] = m.lost;
   return j;
 }
@@ -118,19 +115,21 @@ nlohmann::json workloads_json(const bench::workload_set& workloads, const fabric
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const bench::workload& w = workloads[i];
     measured sum;
+    bench::latency_record latencies;
     nlohmann::json flows = nlohmann::json::array();
     for (const bench::workload_result& r : w.results()) {
       const measured m = measure(w, r, times);
       sum.add(m);
+      latencies.add(r.latencies);
       nlohmann::json flow = {{"from", shape.hosts()[r.from]}, {"to", shape.hosts()[r.to]}};
-      flow.update(to_json(m, is_told(w)));
+      flow.update(to_json(m, r.latencies, is_told(w)));
       flows.push_back(std::move(flow));
     }
     nlohmann::json j = {{"name", w.config().name},
                         {"verbs", verbs_of(w.config())},
                         {"loop", w.config().open ? "open" : "closed"},
                         {"background", w.config().background}};
-    j.update(to_json(sum, is_told(w)));
+    j.update(to_json(sum, latencies, is_told(w)));
     if (w.config().open) j["most_waiting"] = w.most_waiting();
     if (!w.failure().empty()) j["failure"] = w.failure();
     j["flows"] = std::move(flows);
@@ -141,14 +140,18 @@ nlohmann::json workloads_json(const bench::workload_set& workloads, const fabric
 
 nlohmann::json sum_json(const bench::workload_set& workloads, const bench::workload_times& times) {
   measured sum;
+  bench::latency_record latencies;
   bool told = false;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const bench::workload& w = workloads[i];
     if (w.config().background) continue;
     told |= is_told(w);
-    for (const bench::workload_result& r : w.results()) sum.add(measure(w, r, times));
+    for (const bench::workload_result& r : w.results()) {
+      sum.add(measure(w, r, times));
+      latencies.add(r.latencies);
+    }
   }
-  return to_json(sum, told);
+  return to_json(sum, latencies, told);
 }
 
 void print_workloads(const nlohmann::json& workloads, const nlohmann::json& sum) {

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "testbenches/rnic/options.h"
+
 namespace rnic::program {
 
 namespace {
@@ -215,7 +217,7 @@ bench::workload_config read_workload(const section& s, const toml::node& node, s
   if (s.word("queue_pairs", {"turn", "random"}, word)) w.random_queue_pairs = word == 1;
   read_memory(s, w);
   // perftest's, in its tests of latency; room for it makes each descriptor longer.
-  constexpr unsigned usual_inline = 220;
+  const unsigned usual_inline = traffic_options{}.inline_bytes;
   w.connection.inline_bytes = w.sizes.smallest() <= usual_inline ? usual_inline : 0;
   s.number("inline", 0, w.connection.type == IBV_QPT_UD ? 884 : 912, w.connection.inline_bytes);
   s.number("inline_receive", 0, w.connection.type == IBV_QPT_XRC_SEND ? 0 : 512, w.connection.inline_receive);
