@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -39,6 +41,15 @@ void write(const fs::path& file, const std::string& text) {
   if (!out.flush()) throw usage_error(file.string() + ": writing failed");
   out.close();
   fs::rename(part, file);
+}
+
+/// As one word of a shell's command.
+std::string for_shell(const std::string& text) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("/._-+=,", c) != nullptr; };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 class sweep_run {
@@ -117,20 +128,25 @@ class sweep_run {
         });
   }
 
-  /// For a cluster: a job array with a task for each point.
+  /// For a cluster: a job array with a task for each point. What a task says goes where the script sends it: sbatch
+  /// reads its directives by rules of its own, which not every path survives.
   int write_job() const {
-    const fs::path program = fs::read_symlink("/proc/self/exe"), job = folder_ / "job.sh";
+    const fs::path program = fs::read_symlink("/proc/self/exe"), job = folder_ / "job.sh", out = fs::absolute(folder_);
     write(job, fmt::format("#!/bin/sh\n"
                            "#SBATCH --job-name=rnic-sweep\n"
                            "#SBATCH --array=1-{}\n"
                            "#SBATCH --ntasks=1\n"
-                           "#SBATCH --output={}/points/task-%a.out\n"
-                           "exec '{}' sweep '{}' --out '{}' --point \"$SLURM_ARRAY_TASK_ID\"\n",
-                           points_.size(), fs::absolute(folder_).string(), program.string(),
-                           fs::absolute(options_.file).string(), fs::absolute(folder_).string()));
+                           "#SBATCH --output=/dev/null\n"
+                           "exec >{}/points/task-\"$SLURM_ARRAY_TASK_ID\".out 2>&1\n"
+                           "exec {} sweep {} --out {} --point \"$SLURM_ARRAY_TASK_ID\"\n",
+                           points_.size(), for_shell(out), for_shell(program), for_shell(fs::absolute(options_.file)),
+                           for_shell(out)));
     fs::permissions(job, fs::perms::owner_exec, fs::perm_options::add);
     fmt::print("{} points; submit them with: sbatch {}\nthen, when all have ended: rnic sweep {} --out {} --collect\n",
-               points_.size(), job.string(), options_.file, options_.folder);
+               points_.size(), for_shell(job), for_shell(options_.file), for_shell(options_.folder));
+    constexpr std::size_t most_tasks = 1000;  // Slurm's MaxArraySize is 1001 where it is not set
+    if (points_.size() > most_tasks)
+      fmt::print("the cluster's MaxArraySize must be above {} (scontrol show config)\n", points_.size());
     return 0;
   }
 
