@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "model/fabric/frame_damage.h"
@@ -136,6 +137,12 @@ const fault_rule* fault_injector::choose(unsigned from, lane& l, const payload::
     chosen = &r;
   }
   return chosen;
+}
+
+std::uint64_t fault_injector::meant(std::size_t rule) const {
+  std::uint64_t frames = 0;
+  for (const lane& l : lanes_) frames = std::accumulate(l.rules[rule].seen.begin(), l.rules[rule].seen.end(), frames);
+  return frames;
 }
 
 void fault_injector::enter(unsigned from, payload::frame_ptr frame, sim::time_ps last_bit) {

@@ -43,6 +43,8 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
   const counts& counted(unsigned from) const { return lanes_[from].count; }
   /// How often a rule has acted, in both directions.
   std::uint64_t hits(std::size_t rule) const { return lanes_[0].rules[rule].hits + lanes_[1].rules[rule].hits; }
+  /// How many frames of both directions were of the kind that a rule means, whichever of them it hits.
+  std::uint64_t meant(std::size_t rule) const;
 
  private:
   struct flow {

@@ -10,6 +10,7 @@
 
 #include "model/abi/queues.h"
 #include "model/sim/use.h"
+#include "testbenches/rnic/results.h"
 
 namespace rnic::program {
 
@@ -107,7 +108,7 @@ fabric::fault_plan faults_from(const fault_options& faults) {
   return plan;
 }
 
-nlohmann::json faults_json(const fabric::fault_injector& injector) {
+nlohmann::json faults_json(const fabric::fault_injector& injector, sim::time_ps now) {
   nlohmann::json out = nlohmann::json::object();
   for (unsigned from = 0; from < 2; ++from) {
     const fabric::fault_injector::counts& c = injector.counted(from);
@@ -119,9 +120,39 @@ nlohmann::json faults_json(const fabric::fault_injector& injector) {
     way["not_possible"] = c.not_possible;
   }
   out["rules"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < injector.plan().rules.size(); ++i)
-    out["rules"].push_back({{"name", injector.plan().rules[i].name}, {"hits", injector.hits(i)}});
+  for (std::size_t i = 0; i < injector.plan().rules.size(); ++i) {
+    const fabric::fault_rule& r = injector.plan().rules[i];
+    out["rules"].push_back({{"name", r.name},
+                            {"action", fabric::to_string(r.action)},
+                            {"meant", injector.meant(i)},
+                            {"hits", injector.hits(i)}});
+  }
+  out["outages"] = nlohmann::json::array();
+  for (const fabric::outage& o : injector.plan().outages) {
+    const std::uint64_t due = now < o.down_ps ? 0 : o.every_ps == 0 ? 1 : (now - o.down_ps) / o.every_ps + 1;
+    out["outages"].push_back({{"port", o.port}, {"down_us", to_us(o.down_ps)}, {"begun", std::min(due, o.times)}});
+  }
+  out["ended_us"] = to_us(now);
   return out;
+}
+
+void print_faults(const nlohmann::json& faults, const std::string& where) {
+  if (faults.empty() || (faults["rules"].empty() && faults["outages"].empty())) return;
+  fmt::print("\nfaults{}\n", where.empty() ? "" : " on " + where);
+  for (const nlohmann::json& r : faults["rules"]) {
+    const auto meant = r["meant"].get<std::uint64_t>(), hits = r["hits"].get<std::uint64_t>();
+    fmt::print("    {}: {} of {} frames{}\n", r["name"].get<std::string>(), hits, meant,
+               meant == 0 ? "; none was of the kind that it means" : "");
+  }
+  for (const nlohmann::json& o : faults["outages"]) {
+    const auto port = o["port"].get<unsigned>();
+    const auto begun = o["begun"].get<std::uint64_t>();
+    fmt::print("    outage of {}: {}{}\n", port == 0 ? "every port" : fmt::format("port {}", port),
+               begun == 0 ? "" : fmt::format("{} times", begun),
+               begun == 0 ? fmt::format("did not begin, it is due at {:.3f} us and the run ended at {:.3f} us",
+                                        o["down_us"].get<double>(), faults["ended_us"].get<double>())
+                          : "");
+  }
 }
 
 nlohmann::json statistics_json(const sim::statistics& statistics) {

@@ -31,8 +31,11 @@ void force_paths(host_driver::config& driver, const common_options& common);
 void print_warnings(const std::vector<std::string>& warnings);
 /// What the cable does to frames. Throws sim::config_error for a bad file.
 fabric::fault_plan faults_from(const fault_options& faults);
-/// What was done to frames by direction, and how often each rule has acted.
-nlohmann::json faults_json(const fabric::fault_injector& injector);
+/// What was done to frames by direction, how often each rule has acted, of how many frames that it meant, and which
+/// outages have begun until `now`.
+nlohmann::json faults_json(const fabric::fault_injector& injector, sim::time_ps now);
+/// A line for each rule and outage of faults_json(): how often it acted, and why it did not. `where`: which cable.
+void print_faults(const nlohmann::json& faults, const std::string& where);
 /// Every counter of a system by its name: "a.adapter.requester.packets". To be asked for when the programs have ended.
 nlohmann::json statistics_json(const sim::statistics& statistics);
 /// What each engine and channel of both adapters did (sim::for_each_use); to be asked for like statistics_json().

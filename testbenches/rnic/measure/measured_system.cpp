@@ -83,9 +83,9 @@ system_results measured_system::results() {
   const auto add_faults = [&](const fabric::fault_injector* injector, unsigned port) {
     if (injector == nullptr) return;
     if (r.faults.empty())
-      r.faults = faults_json(*injector);
+      r.faults = faults_json(*injector, pair_->now_ps());
     else
-      r.faults["port" + std::to_string(port)] = faults_json(*injector);
+      r.faults["port" + std::to_string(port)] = faults_json(*injector, pair_->now_ps());
   };
   if (cable_)
     for (std::size_t i = 0; i < cable_->cables(); ++i) add_faults(cable_->faults(i), cable_->config().ports[i]);
@@ -127,6 +127,9 @@ void print_way(const system_results& results) {
 
 void print_system(const system_results& results) {
   print_bonds(results.bonds);
+  print_faults(results.faults, "");
+  for (const auto& [name, value] : results.faults.items())
+    if (name.rfind("port", 0) == 0) print_faults(value, "port " + name.substr(4));
   if (results.network.empty()) return;
   const nlohmann::json& n = results.network;
   if (!n["flows"].empty()) {

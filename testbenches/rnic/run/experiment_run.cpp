@@ -119,7 +119,10 @@ class experiment_run {
     const nlohmann::json increased = increase(before_, statistics_json(network_->statistics()));
     results_["ports"] = ports_json(*network_, increased, end_ - times_.begin);
     for (const auto& cable : network_->fault_cables())
-      if (cable->faults() != nullptr) results_["faults"].push_back(faults_json(*cable->faults()));
+      if (cable->faults() != nullptr) {
+        results_["faults"].push_back(faults_json(*cable->faults(), end_));
+        results_["faults"].back()["port"] = cable->port();
+      }
     results_["counters"] = increased;
     results_["parameters"] = effective_;
     for (const hosts::network_config::host_setting& s : file_.host_parameters)
@@ -143,9 +146,14 @@ void experiment_run::print() const {
   fmt::print("{}: {} hosts, {} switches, {:.3f} us, seed {}; latencies in microseconds\n\n", options_.file,
              e["hosts"].size(), e["switches"].size(), e["simulated_us"].get<double>(), e["seed"].get<std::uint64_t>());
   print_workloads(results_["workloads"], results_["all"]);
-  if (results_["ports"].empty()) return;
-  fmt::print("\n");
-  print_ports(results_["ports"]);
+  if (!results_["ports"].empty()) {
+    fmt::print("\n");
+    print_ports(results_["ports"]);
+  }
+  if (!results_.contains("faults")) return;
+  for (const nlohmann::json& f : results_["faults"])
+    print_faults(f, fmt::format("the cable of {}, port {}", file_.shape.hosts()[static_cast<unsigned>(file_.faults_at)],
+                                f["port"].get<unsigned>()));
 }
 
 }  // namespace

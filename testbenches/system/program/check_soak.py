@@ -81,7 +81,8 @@ def check_status(c):
                 'direction = "a_to_b"\nflow = 1\nmade_right = "icrc"\n')
     result = json.loads(c.soak("--faults", plan, status=1)[0])
     c.expect(result["corrupted"] == 1 and len(result["findings"]) == 1, "a wrong byte is not found")
-    c.expect(result["faults"]["rules"] == [{"name": "event 1", "hits": 1}], "hits of the rule")
+    rule = result["faults"]["rules"][0]
+    c.expect((rule["name"], rule["hits"]) == ("event 1", 1) and rule["meant"] > 1, "hits of the rule: %s" % rule)
     result = json.loads(c.soak("--drop", "100", "--ack-timeout", "4", "--retries", "1", status=1)[0])
     c.expect(result["errors"] == 8 and result["hung"] == 0 and result["completed"] == 0, "all lost: %r" % result)
 
@@ -112,6 +113,28 @@ def check_other_commands(c):
     c.expect(done.returncode == 1 and "retry_exceeded" in done.stderr, "all lost: %r" % done.stderr)
 
 
+def check_what_did_not_happen(c):
+    """A rule says of how many frames it hit which, or that none was of its kind; an outage that the run ended before it."""
+    plan, result = c.path("missed.toml"), c.path("missed.json")
+    with open(plan, "w") as f:
+        f.write('[[event]]\ntype = "drop"\ndirection = "a_to_b"\nopcode = "rdma_write_only"\nnth = 7\n'
+                '[[event]]\ntype = "drop"\ndirection = "a_to_b"\nopcode = "rdma_write_only"\nnth = 90000\n'
+                '[[event]]\ntype = "drop"\nopcode = "send_only"\n'
+                '[[outage]]\nport = 1\ndown_us = 50000\n')
+    done = subprocess.run([c.program, "bandwidth", "--messages", "40", "--sizes", "64", "--qps", "1", "--quiet", "--faults",
+                           plan, "--json", result], capture_output=True, text=True, timeout=100)
+    c.expect(done.returncode == 0, done.stderr)
+    with open(result) as f:
+        faults = json.load(f)["faults"]
+    sent = [r["meant"] for r in faults["rules"]]
+    c.expect(sent[0] == sent[1] > 40 and sent[2] == 0, "frames that were meant: %s" % faults)
+    c.expect([r["hits"] for r in faults["rules"]] == [1, 0, 0] and faults["outages"][0]["begun"] == 0, "hits: %s" % faults)
+    for line in ("event 1: 1 of %d frames" % sent[0], "event 2: 0 of %d frames" % sent[0],
+                 "event 3: 0 of 0 frames; none was of the kind that it means",
+                 "outage of port 1: did not begin, it is due at 50000.000 us and the run ended at %.3f us" % faults["ended_us"]):
+        c.expect("    " + line + "\n" in done.stdout, "%r is not in %s" % (line, done.stdout))
+
+
 def check_refusals(c):
     plan = c.path("bad.toml")
     with open(plan, "w") as f:
@@ -130,7 +153,8 @@ def check_refusals(c):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         c = Checks(sys.argv[1], folder)
-        for check in (check_seed, check_ways_of_running, check_status, check_other_commands, check_refusals):
+        for check in (check_seed, check_ways_of_running, check_status, check_other_commands, check_what_did_not_happen,
+                      check_refusals):
             check(c)
     for fault in c.faults:
         print(fault)
