@@ -9,7 +9,7 @@ namespace rnic::host_driver {
 
 namespace {
 
-constexpr std::uint64_t forever = ~std::uint64_t{0};
+constexpr std::uint64_t forever = program_turns::no_time;
 constexpr std::uint16_t reg_bar = 0x10, reg_bar_end = 0x28, reg_capabilities = 0x34;
 constexpr std::uint8_t capability_msix = 0x11;
 constexpr std::uint32_t msix_enable = 1u << 31,
@@ -17,31 +17,25 @@ constexpr std::uint32_t msix_enable = 1u << 31,
 constexpr unsigned msix_entry_bytes = 16;
 constexpr unsigned max_vectors = 2048;
 
-sc_core::sc_time duration(std::uint64_t ps) { return sc_core::sc_time::from_value(ps); }
 std::uint64_t now() { return sc_core::sc_time_stamp().value(); }
 
 }  // namespace
 
 systemc_bus::systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory,
-                         const config& cfg)
-    : sc_core::sc_module(name), cfg_(cfg), base_(base), memory_(memory) {}
+                         program_turns& turns, const config& cfg)
+    : sc_core::sc_module(name), cfg_(cfg), base_(base), memory_(memory), turns_(turns) {}
 systemc_bus::~systemc_bus() = default;
 
-/// The kernel keeps the record of a time-out until its time comes, also when the event was first. So a long patience is
-/// cut into pieces, each four times as long as the one before: a million commands must not leave a million records.
+/// Until `done`, which becomes true when the alarm rings; false where the deadline was first.
 template <class Done>
-bool systemc_bus::wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done) {
-  constexpr std::uint64_t first_piece = 1'000'000;  // 1 us
-  for (std::uint64_t piece = first_piece; !done(); piece *= 4) {
+bool systemc_bus::wait_until(program_turns::alarm& alarm, std::uint64_t deadline, Done done) {
+  if (done()) return true;
+  program_turns::turn mine(turns_, &alarm);
+  do {
     base_.leave();
-    if (deadline == forever) {
-      sc_core::wait(event);
-      continue;
-    }
-    const std::uint64_t present = now();
-    if (present >= deadline) return false;
-    sc_core::wait(duration(std::min(piece, deadline - present)), event);
-  }
+    if (now() >= deadline) return false;
+    mine.wait(deadline);
+  } while (!done());
   return true;
 }
 
@@ -68,7 +62,7 @@ void systemc_bus::read_completed(std::uint64_t token, payload::tlp_status, const
   auto* read = reinterpret_cast<pending_read*>(token);
   std::memcpy(read->data.data(), data, bytes < read->data.size() ? bytes : read->data.size());
   read->completed = true;
-  base_.notify(read->done);
+  read->done.ring(base_);
 }
 
 void systemc_bus::assign(std::uint32_t id, std::uint64_t bar2) {
@@ -106,7 +100,7 @@ std::uint32_t systemc_bus::mmio_read32(unsigned bar, std::uint64_t offset) {
       split_access([&](std::uint64_t token) { return port_->start_mmio_read(address, 4, *this, token); }));
 }
 
-void systemc_bus::store_space() { base_.notify(space_); }
+void systemc_bus::store_space() { space_.ring(base_); }
 
 /// Stores of one processor stay in order; the lines of one call follow each other.
 void systemc_bus::store_at(std::uint64_t address, const void* data, std::size_t bytes) {
@@ -116,14 +110,15 @@ void systemc_bus::store_at(std::uint64_t address, const void* data, std::size_t 
   for (std::size_t at = 0; at < bytes;) {
     const auto* from = static_cast<const std::uint8_t*>(data) + at;
     const std::size_t n = std::min(bytes - at, line - (address + at) % line);
-    while (turn != stores_done_ || !port_->mmio_store(address + at, from, static_cast<std::uint32_t>(n), span)) {
-      if (turn == stores_done_) port_->wait_for_space(*this);
-      base_.leave();
-      sc_core::wait(space_);
-    }
+    wait_until(space_, forever, [&] {
+      if (turn != stores_done_) return false;
+      if (port_->mmio_store(address + at, from, static_cast<std::uint32_t>(n), span)) return true;
+      port_->wait_for_space(*this);
+      return false;
+    });
     at += n;
   }
-  if (++stores_done_ != stores_asked_) space_.notify();  // the next one may find room too
+  if (++stores_done_ != stores_asked_) space_.ring(base_);  // the next one may find room too
 }
 
 void systemc_bus::store(unsigned bar, std::uint64_t offset, const void* data, std::size_t bytes) {
@@ -158,7 +153,7 @@ void systemc_bus::pass(std::uint64_t ps) {
   const std::uint64_t until = base_.now_ps() + ps;
   if (runs_ahead_ && base_.pass(until)) return;
   base_.leave();
-  sc_core::wait(duration(until - now()));
+  program_turns::turn(turns_).wait(until);
 }
 
 void systemc_bus::spend_ps(std::uint64_t ps) {
@@ -185,7 +180,7 @@ void systemc_bus::watch::memory_written(std::uint64_t, std::uint32_t, sim::time_
   if (passing)
     base.end_pass();
   else
-    base.notify(written, at);
+    written.ring(base, at);
 }
 
 bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) {
@@ -207,7 +202,6 @@ bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, s
   if (!passed) wait_until(w->written, deadline, [w] { return w->hit || w->ended; });
   w->waits = false;
   memory_.unwatch(bus_address, bytes, *w);
-  w->written.cancel();
   free_watches_.push_back(w);
   return w->hit;
 }
@@ -216,7 +210,7 @@ void systemc_bus::end_wait(std::uint64_t bus_address) {
   for (const auto& w : watches_) {
     if (!w->waits || bus_address < w->first || bus_address - w->first >= w->bytes) continue;
     w->ended = true;
-    w->written.notify(sc_core::SC_ZERO_TIME);
+    w->written.ring(base_);
   }
 }
 
@@ -232,7 +226,7 @@ void systemc_bus::interrupt(std::uint16_t function, std::uint64_t address, std::
     return;
   }
   vectors_[vector]->pending = true;
-  base_.notify(vectors_[vector]->raised, at);
+  vectors_[vector]->raised.ring(base_, at);
 }
 
 bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
@@ -248,7 +242,7 @@ bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
 void systemc_bus::interrupt_served(unsigned vector) {
   vector_state& v = vector_of(vector);
   ++v.served;
-  v.raised.notify();
+  v.raised.ring(base_);
 }
 
 bool systemc_bus::enable_line() {
@@ -265,7 +259,7 @@ void systemc_bus::line(bool asserted, sim::time_ps at) {
     return;
   }
   vectors_[0]->pending = asserted;
-  if (asserted) base_.notify(vectors_[0]->raised, at);
+  if (asserted) vectors_[0]->raised.ring(base_, at);
 }
 
 std::uint16_t systemc_bus::find_msix() {

@@ -8,6 +8,7 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/bus/program_turns.h"
 #include "host_driver/bus_if.h"
 #include "model/host/host_memory.h"
 #include "model/host/processor_port.h"
@@ -17,7 +18,8 @@
 namespace rnic::host_driver {
 
 /// One PCI function for the driver. Every call of bus_if comes from an SC_THREAD and may wait in it; several threads
-/// may use one bus. Give it to the root complex as interrupt controller, and bind() the root complex's port before use.
+/// may use one bus, and those of a host that go on at the same time do so in the order of their turns. Give it to the
+/// root complex as interrupt controller, and bind() the root complex's port before use.
 class systemc_bus : public sc_core::sc_module,
                     public bus_if,
                     public host::interrupt_controller_if,
@@ -35,9 +37,9 @@ class systemc_bus : public sc_core::sc_module,
     void list(sim::fields& are) { are("buffers", buffers); }
   };
 
-  systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory, const config& cfg);
-  systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory)
-      : systemc_bus(name, base, memory, config{}) {}
+  /// `turns`: of the host.
+  systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory, program_turns& turns,
+              const config& cfg);
   ~systemc_bus() override;
 
   void bind(host::processor_port& port) { port_ = &port; }
@@ -77,14 +79,14 @@ class systemc_bus : public sc_core::sc_module,
 
  private:
   struct pending_read {
-    sc_core::sc_event done;
+    program_turns::alarm done;
     bool completed = false;
     std::array<std::uint8_t, 64> data{};
   };
   struct watch : host::write_watcher {
     explicit watch(sim::timebase& b) : base(b) {}
     sim::timebase& base;
-    sc_core::sc_event written;
+    program_turns::alarm written;
     bool hit = false, waits = false, ended = false;
     bool passing = false;  // the process is in timebase::pass() and needs no event
     std::uint64_t first = 0;
@@ -92,7 +94,7 @@ class systemc_bus : public sc_core::sc_module,
     void memory_written(std::uint64_t address, std::uint32_t bytes, sim::time_ps at) override;
   };
   struct vector_state {
-    sc_core::sc_event raised;
+    program_turns::alarm raised;
     bool pending = false;
     std::uint64_t served = 0;  // how often somebody has
   };
@@ -109,20 +111,21 @@ class systemc_bus : public sc_core::sc_module,
   vector_state& vector_of(unsigned vector);
   void pass(std::uint64_t ps);
   template <class Done>
-  bool wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done);
+  bool wait_until(program_turns::alarm& alarm, std::uint64_t deadline, Done done);
 
   config cfg_;
   std::uint64_t busy_ps_ = 0;
   bool runs_ahead_ = false, shared_ = false;
   sim::timebase& base_;
   host::host_memory& memory_;
+  program_turns& turns_;
   host::processor_port* port_ = nullptr;
   std::vector<std::unique_ptr<pending_read>> reads_;
   std::vector<pending_read*> free_reads_;
   std::vector<std::unique_ptr<watch>> watches_;
   std::vector<watch*> free_watches_;
   std::vector<std::unique_ptr<vector_state>> vectors_;
-  sc_core::sc_event space_;
+  program_turns::alarm space_;
   std::uint64_t stores_asked_ = 0, stores_done_ = 0;
   std::array<std::uint64_t, 6> bars_{};
   std::array<bool, 6> bar_known_{};

@@ -166,15 +166,16 @@ sim::time_ps network::lookahead() const {
 
 void network::meet() { meeting_->arrive(nodes_.size()); }
 
-void network::wait_until(sim::time_ps when, const sc_core::sc_event* or_until) {
+void network::wait_until(sim::time_ps when) {
   base_.leave();
   const sim::time_ps now = sc_core::sc_time_stamp().value();
-  if (when <= now) return;
-  const sc_core::sc_time rest = sc_core::sc_time::from_value(when - now);
-  if (or_until != nullptr)
-    sc_core::wait(rest, *or_until);
-  else
-    sc_core::wait(rest);
+  if (when > now) sc_core::wait(sc_core::sc_time::from_value(when - now));
+}
+
+void network::wait_until(sim::time_ps when, unsigned host, turn::rank rank,
+                         host_driver::program_turns::alarm* or_until) {
+  base_.leave();
+  if (when > sc_core::sc_time_stamp().value()) turn(nodes_[host]->turns(), or_until, rank).wait(when);
 }
 
 void network::run(const std::function<void(unsigned)>& program) {

@@ -86,8 +86,13 @@ class network {
   void run(const std::function<void(unsigned)>& program);
   /// For the programs: waits until those of all hosts are here.
   void meet();
-  /// For a program: waits until `when`, or until the event where there is one.
-  void wait_until(sim::time_ps when, const sc_core::sc_event* or_until = nullptr);
+  /// For a process of no host: waits until `when`.
+  void wait_until(sim::time_ps when);
+  using turn = host_driver::program_turns::turn;
+  /// For a program: waits until `when`, or until the alarm rings where there is one, in its turn among those of `host`,
+  /// on which it is about to act: its own, or as a visitor another one.
+  void wait_until(sim::time_ps when, unsigned host, turn::rank rank = turn::rank::own,
+                  host_driver::program_turns::alarm* or_until = nullptr);
 
   const network_config& config() const { return config_; }
   unsigned hosts() const { return static_cast<unsigned>(nodes_.size()); }

@@ -239,8 +239,9 @@ host_driver::systemc_bus::config guest_bus(const node_config& c, unsigned functi
 
 }  // namespace
 
-node::guest::guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory)
-    : bus(("bus_vf" + std::to_string(function)).c_str(), base, memory, guest_bus(c, function)),
+node::guest::guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory,
+                   host_driver::program_turns& turns)
+    : bus(("bus_vf" + std::to_string(function)).c_str(), base, memory, turns, guest_bus(c, function)),
       device(bus, guest_driver(c)) {}
 
 void node::interrupt_router::interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data,
@@ -265,7 +266,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       bus_setup_(root_, cfg.bus_setup),
       adapter_("adapter", env, cfg.adapter, engine_factory(cfg), match_factory(cfg), source_factory(cfg)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
-      bus_("bus", env.base, memory_, cfg.bus),
+      bus_("bus", env.base, memory_, turns_, cfg.bus),
       device_(bus_, named(cfg.driver, basename())) {
   if (cfg.functions != 0 && !cfg.driver.use_msix)
     throw sim::config_error("driver.use_msix: must be true with virtual functions");
@@ -281,7 +282,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
   env.statistics.add(std::string(name()) + "_bus.busy_ps", bus_.busy_ps());
   root_.set_interrupt_controller(router_);
   for (unsigned f = 1; f <= cfg.functions; ++f) {
-    guests_.push_back(std::make_unique<guest>(f, cfg, env.base, memory_));
+    guests_.push_back(std::make_unique<guest>(f, cfg, env.base, memory_, turns_));
     guests_.back()->bus.bind(root_);
   }
   if (cfg.functions != 0) {

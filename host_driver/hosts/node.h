@@ -122,6 +122,8 @@ class node : public sc_core::sc_module {
   /// The agent of data centre bridging of a port with a cable, after start(); nullptr when there is none.
   host_driver::dcb::service* dcb(unsigned port = 1);
   host::host_memory& memory() { return memory_; }
+  /// Of programs that go on at the same time.
+  host_driver::program_turns& turns() { return turns_; }
   host::root_complex& root() { return root_; }
 
  private:
@@ -130,7 +132,8 @@ class node : public sc_core::sc_module {
   struct sockets;
   /// A virtual function as its host has it.
   struct guest {
-    guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory);
+    guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory,
+          host_driver::program_turns& turns);
     host_driver::systemc_bus bus;
     host_driver::device device;
   };
@@ -152,6 +155,7 @@ class node : public sc_core::sc_module {
   host::bus_setup bus_setup_;
   adapter::adapter adapter_;
   firmware::firmware_runner firmware_;
+  host_driver::program_turns turns_;
   host_driver::systemc_bus bus_;
   host_driver::device device_;
   interrupt_router router_{*this};

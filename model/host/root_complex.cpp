@@ -81,6 +81,11 @@ void root_complex::tick() {
 void root_complex::send() {
   const sim::time_ps now = now_ps();
   for (unsigned sent = 0; sent < config_.sends_per_cycle; ++sent) {
+    // Ahead of time what there will be room for before anything else is at the link. Not in a tick that has nothing to
+    // send: how far that is, which counters tell, must not depend on such ticks.
+    if (sent != 0 && reads_.under_way() && !link_.wire().has_room(now) &&
+        reads_.send_ahead(processor_.next_at_link(now)))
+      operation_next_ = true;
     // Turn and turn about, so neither loads and stores nor completions starve.
     // Who is sent gives the turn to the others, ahead of time as well.
     const bool sent_one =
@@ -91,8 +96,6 @@ void root_complex::send() {
 }
 
 bool root_complex::send_completion(sim::time_ps now) {
-  if (reads_.under_way() && !link_.wire().has_room(now) && reads_.send_ahead(processor_.next_at_link(now)))
-    operation_next_ = true;
   if (!reads_.send(now)) return false;
   return operation_next_ = true;
 }

@@ -112,7 +112,8 @@ bool flow::take_completions(sim::time_ps timeout) {
 }
 
 void flow::send(sim::time_ps begin, sim::time_ps deadline) {
-  if (!stopped_) system_.wait_until(std::min(begin + config_.start, deadline), &stop_);
+  using rank = hosts::network::turn::rank;
+  if (!stopped_) system_.wait_until(std::min(begin + config_.start, deadline), config_.from, rank::own, &stop_);
   result_.begin = system_.now_ps();
   while (!stopped_ && system_.now_ps() < deadline && (config_.messages == 0 || result_.completed < config_.messages)) {
     for (std::uint32_t tried = 0; tried < lanes_.size(); ++tried) {
@@ -124,7 +125,7 @@ void flow::send(sim::time_ps begin, sim::time_ps deadline) {
     if (!take_completions(std::min(deadline, next > now ? next : deadline) - now)) break;
   }
   if (!receives()) return;
-  system_.wait_until(std::min(deadline, system_.now_ps() + system_.lookahead()));
+  system_.wait_until(std::min(deadline, system_.now_ps() + system_.lookahead()), config_.to, rank::visitor);
   over_ = true;
   over_at_ = system_.now_ps();
   at_[1]->device->end_wait(receive_cq_);
@@ -132,7 +133,7 @@ void flow::send(sim::time_ps begin, sim::time_ps deadline) {
 
 void flow::stop() {
   stopped_ = true;
-  stop_.notify(sc_core::SC_ZERO_TIME);
+  stop_.ring(system_.base());
   if (send_cq_ != nullptr) at_[0]->device->end_wait(send_cq_);
 }
 

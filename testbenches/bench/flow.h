@@ -104,7 +104,7 @@ class flow {
   std::uint32_t turn_ = 0;
   bool over_ = false, stopped_ = false;
   sim::time_ps over_at_ = 0;
-  sc_core::sc_event stop_{sc_core::sc_gen_unique_name("flow_stop")};
+  host_driver::program_turns::alarm stop_;
 };
 
 }  // namespace rnic::bench

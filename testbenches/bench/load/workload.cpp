@@ -76,9 +76,11 @@ void workload::send(unsigned host, unsigned thread, const workload_times& t) {
   s.run(t);
   s.settle();
   if (!takes_receives()) return;
-  // What it says to receivers of other hosts they may know after a while.
-  system_.wait_until(system_.now_ps() + system_.lookahead());
-  for (auto& r : receivers_) r->sender_has_ended();
+  // What it says to receivers of other hosts they may know after a while; it comes behind what they do by themselves.
+  for (auto& r : receivers_) {
+    system_.wait_until(system_.now_ps() + system_.lookahead(), r->host(), hosts::network::turn::rank::visitor);
+    r->sender_has_ended();
+  }
 }
 
 bool workload::receives_at(unsigned host) const {

@@ -19,7 +19,7 @@ class workload_receiver {
   void connect();
   /// Polls receives and posts new ones, until nobody sends and nothing more is to come.
   void run(const workload_times& t);
-  /// Once for each sender of the workload.
+  /// In the turn of a visitor of the host; once for each sender of the workload.
   void sender_has_ended();
   unsigned host() const { return host_; }
 

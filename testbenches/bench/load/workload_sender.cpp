@@ -217,7 +217,7 @@ void workload_sender::run(const workload_times& t) {
   times_ = t;
   const sim::time_ps begin = std::min(t.begin + c.start, t.end);
   const sim::time_ps end = c.end == 0 ? t.end : std::min(t.begin + c.end, t.end);
-  of_.system_.wait_until(begin);
+  of_.system_.wait_until(begin, host_);
   if (c.open) {
     arrival_config each = *c.open;
     each.gap_ps *= c.threads;
