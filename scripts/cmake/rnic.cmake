@@ -28,6 +28,7 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 include(GNUInstallDirs)
+include(rnic_systemc)
 include(rnic_dependencies)
 if(rnic_missing)
   string(REPLACE ";" ", " rnic_missing "${rnic_missing}")
