@@ -6,7 +6,16 @@
 #include <sysc/kernel/sc_module.h>
 #include <sysc/kernel/sc_object.h>
 
+#include <optional>
 #include <string>
+
+// IEEE 1666-2023 has a class for what older kernels do with two calls. The kernel's number is in a header that each
+// source file pays for with an object; SystemC 3.0 is known by a header that it brought.
+#if __has_include(<sysc/kernel/sc_stage_callback_if.h>)
+#define RNIC_SYSTEMC_HAS_SCOPES 1
+#else
+#define RNIC_SYSTEMC_HAS_SCOPES 0
+#endif
 
 namespace rnic::sim {
 
@@ -31,7 +40,11 @@ class hierarchy_place {
 
  private:
   std::string leaf_;
+#if RNIC_SYSTEMC_HAS_SCOPES
+  std::optional<sc_core::sc_hierarchy_scope> inside_;
+#else
   bool inside_ = false;
+#endif
 };
 
 /// What is in the hierarchy and has no parts: clock domains and channels. May be made at any time.
