@@ -27,6 +27,7 @@ command_line::command_line(std::string where)
   add_sweep(*this);
   add_compare(*this);
   add_explain(*this);
+  add_report(*this);
   add_calibrate(*this);
   add_replay(*this);
   add_fabric(*this);

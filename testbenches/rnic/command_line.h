@@ -53,6 +53,7 @@ void add_run(command_line& line);
 void add_sweep(command_line& line);
 void add_compare(command_line& line);
 void add_explain(command_line& line);
+void add_report(command_line& line);
 void add_calibrate(command_line& line);
 void add_replay(command_line& line);
 void add_fabric(command_line& line);

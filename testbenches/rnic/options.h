@@ -206,6 +206,13 @@ struct explain_options {
   bool overwrite = false, quiet = false;
 };
 
+struct report_options {
+  std::vector<std::string> places;  ///< folders and files
+  std::string output = "report.html";
+  std::string title;  ///< empty: of the places
+  bool overwrite = false;
+};
+
 int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
@@ -216,6 +223,7 @@ int run_info(const info_options& options);
 int run_fabric(const fabric_options& options);
 int run_sweep(const sweep_options& options);
 int run_explain(const explain_options& options);
+int run_report(const report_options& options);
 int run_compare(const compare_options& options);
 /// `text` is the experiment.
 int run_experiment(const run_options& options, const std::string& text);
