@@ -2,11 +2,11 @@
 // The command `rnic report`: which files it takes, what it refuses and how. usage: check_program.mjs PROGRAM PACKAGES CHROMIUM
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Faults, here, rnic, scratch } from './results.mjs';
 
-const [program] = process.argv.slice(2);
+const program = resolve(process.argv[2]);
 const faults = new Faults();
 const folder = scratch();
 const report = (...args) => rnic(program, ['report', ...args], folder);

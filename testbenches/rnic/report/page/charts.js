@@ -90,12 +90,12 @@ export function scale(values, logarithmic = true, base = null) {
  * A figure. `option(t, width)` gives what differs from the base; it is asked again when the theme, the width or what the
  * user chose has changed. `says` is text, or a function that gives it; `table` an element, or a function that gives it.
  */
-export function figure({ id, title, says, option, height = 340, controls = [], table }) {
+export function figure({ id, title, says, option, height = 340, controls = [], table, heading = 'h4' }) {
   const sentence = () => (typeof says === 'function' ? says() : says);
   const text = el('p', {}, sentence());
   const plot = el('div', { class: 'plot', role: 'img', 'aria-label': `${title}. ${sentence()}` });
   const numbers = el('div', { class: 'numbers' });
-  const root = el('figure', { id }, el('figcaption', {}, el('h4', {}, title), text),
+  const root = el('figure', { id }, el('figcaption', {}, el(heading, {}, title), text),
     controls.length ? el('div', { class: 'controls' }, controls) : null, plot, numbers);
   let chart, width = 0;
   const draw = () => {

@@ -10,6 +10,8 @@ import { bytes, number } from './numbers.js';
 export function curves(t, { x, y, series }) {
   const xs = series.flatMap((s) => s.points.map((p) => p[0]));
   const ys = series.flatMap((s) => s.points.map((p) => p[1]));
+  // Where the values themselves are few, they are the labels.
+  const own = [...new Set(xs)].sort((a, b) => a - b), marks = x.base && own.length <= 24 ? { customValues: own } : {};
   const range = (a, values) => ({ ...scale(values, a.log !== false, a.base), scale: a.min === undefined && a.fit === true, ...(a.min === undefined ? {} : { min: a.min }), ...(a.max === undefined ? {} : { max: a.max }) });
   return {
     tooltip: {
@@ -18,7 +20,7 @@ export function curves(t, { x, y, series }) {
     },
     legend: { show: series.length > 1 },
     grid: { top: series.length > 1 ? 40 : 12 },
-    xAxis: axis(t, x.name, { ...range(x, xs), axisLabel: { formatter: (v) => (x.short || x.text)(v) }, splitLine: { show: false } }),
+    xAxis: axis(t, x.name, { ...range(x, xs), axisLabel: { formatter: (v) => (x.short || x.text)(v), ...marks }, axisTick: { lineStyle: { color: t.line }, ...marks }, splitLine: { show: false } }),
     yAxis: axis(t, y.name, { ...range(y, ys), axisLabel: { formatter: (v) => (y.short || number)(v) } }),
     series: series.map((s, n) => {
       const l = look(t, s.colour === undefined ? n : s.colour);

@@ -25,7 +25,7 @@ export function table(caption, columns, rows) {
     return first ? el('th', { scope: 'row', ...attributes }, text) : el('td', attributes, text);
   };
   const numeric = (column) => rows.some((row) => typeof column.value(row) === 'number');
-  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `Table: ${caption}` },
+  return el('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': `Table: ${caption}` },
     el('table', {}, el('caption', {}, caption),
       el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', class: numeric(c) ? 'number' : null }, c.name)))),
       el('tbody', {}, rows.map((row) => el('tr', { class: row.failed ? 'failed' : null },

@@ -53,7 +53,7 @@ export const kind = {
         el('ul', {}, (s.reasons || []).map((reason) => el('li', {}, reason))),
         table(`Stages that take longer, ${number(s.from)} to ${number(s.to)} bytes`, [
           { name: 'stage', value: (g) => g.stage }, { name: 'block', value: (g) => g.block }, { name: 'more (ns)', value: (g) => g.more_ns, text: exact },
-          { name: 'waits for', value: (g) => (g.wait === 'none' ? null : g.wait) }, { name: '', value: (g) => (g.new ? 'new' : g.gone ? 'gone' : null) }
+          { name: 'waits for', value: (g) => (g.wait === 'none' ? null : g.wait) }, { name: 'remark', value: (g) => (g.new ? 'new' : g.gone ? 'gone' : null) }
         ], s.stages || [])
       ])
     ];

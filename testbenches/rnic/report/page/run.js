@@ -10,8 +10,8 @@ const has = (l) => l && l.count > 0 && isNumber(l.p50);
 const workloadsOf = (entry) => entry.result.workloads || [];
 /** All workloads with latencies; and what is measured of all together, where it says more. */
 function measuredOf(entry) {
-  const list = workloadsOf(entry).map((w) => ({ name: w.name + (w.background ? ' (background)' : ''), ...w }));
-  return (list.filter((w) => !w.background).length > 1 && entry.result.all ? [...list, { name: 'all without background', ...entry.result.all, isSum: true }] : list).filter((w) => has(w.latency));
+  const list = workloadsOf(entry).map((w) => ({ ...w, name: w.name + (w.background ? ' (background)' : '') }));
+  return (list.filter((w) => !w.background).length > 1 && entry.result.all ? [...list, { ...entry.result.all, name: 'all without background', isSum: true }] : list).filter((w) => has(w.latency));
 }
 const flowsOf = (entry) => workloadsOf(entry).flatMap((w) => (w.flows || []).map((f) => ({ ...f, workload: w.name, name: `${w.name}: ${f.from} to ${f.to}` })));
 

@@ -86,7 +86,7 @@ function bars(all) {
   const shown = all.filter((d) => d.percent !== null).slice(0, 24);
   if (shown.length === 0) return '';
   const f = figure({
-    id: 'side-bars', title: 'Difference of the main figures',
+    id: 'side-bars', heading: 'h3', title: 'Difference of the main figures',
     says: `B to A in per cent, ${shown.length < all.length ? `the first ${shown.length} of ${all.length}` : 'all of them'}. Better and worse have different colours: lower is better for latencies, higher for rates.`,
     height: 84 + 24 * shown.length,
     option: (t, width) => ({

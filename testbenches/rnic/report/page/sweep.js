@@ -25,7 +25,7 @@ const short = (name) => name.replace(/^(parameters|set)\./, '').replace(/^worklo
 /** What varies, with its values; axes that have one value are none. */
 function axesOf(points) {
   const namesOfAll = [...new Set(points.flatMap((p) => Object.keys(p.axes)))];
-  return namesOfAll.map((name) => ({ name, values: unique(points.map((p) => p.axes[name])) })).filter((a) => a.values.length > 1);
+  return namesOfAll.map((name) => ({ name, values: unique(points.map((p) => p.axes[name])), ok: new Set(points.filter((p) => !p.failed).map((p) => p.axes[name])) })).filter((a) => a.values.length > 1);
 }
 
 const metricsOf = (points) => [...new Set(points.flatMap((p) => Object.keys(p.results).filter((key) => isNumber(p.results[key]))))];
@@ -60,12 +60,15 @@ export const kind = {
   }
 };
 
+/** At first the first value with a point that did not fail. */
+const heldAt = (a, choice) => choice.held[a.name] ?? Math.max(0, a.values.findIndex((v) => a.ok.has(v)));
+
 /** Lists with which the axes that a chart does not show are held at one value each. */
 function held(axes, choice, changed) {
-  return axes.map((a) => select(a.name, a.values.map((v, i) => [i, withText(a.name, v)]), choice.held[a.name] || 0, (i) => { choice.held[a.name] = Number(i); changed(); }));
+  return axes.map((a) => select(a.name, a.values.map((v, i) => [i, withText(a.name, v)]), heldAt(a, choice), (i) => { choice.held[a.name] = Number(i); changed(); }));
 }
-const isHeld = (axes, choice) => (p) => axes.every((a) => p.axes[a.name] === a.values[choice.held[a.name] || 0]);
-const heldText = (axes, choice) => (axes.length ? ` At ${axes.map((a) => `${short(a.name)} ${withText(a.name, a.values[choice.held[a.name] || 0])}`).join(', ')}.` : '');
+const isHeld = (axes, choice) => (p) => axes.every((a) => p.axes[a.name] === a.values[heldAt(a, choice)]);
+const heldText = (axes, choice) => (axes.length ? ` At ${axes.map((a) => `${short(a.name)} ${withText(a.name, a.values[heldAt(a, choice)])}`).join(', ')}.` : '');
 
 function loadCurve(entry, points, axes, metrics) {
   const load = loadAxis(axes);
@@ -97,7 +100,8 @@ function lines(entry, points, axes, metrics) {
   const choice = { metric: firstMetric(metrics), x: (axes.find((a) => /qps$/.test(a.name)) || loadAxis(axes) || axes.find((a) => a.values.every(isNumber)) || axes[0]).name, held: {} };
   const parts = () => {
     const x = axes.find((a) => a.name === choice.x), others = axes.filter((a) => a !== x);
-    return { x, of: others[0], rest: others.slice(1) };
+    const of = others.find((a) => !a.values.every(isNumber)) || others[0];
+    return { x, of, rest: others.filter((a) => a !== of) };
   };
   const controls = el('span', { class: 'controls' });
   const refill = () => {

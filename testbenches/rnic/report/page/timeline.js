@@ -6,7 +6,8 @@ import { el, select, table, tiles } from './dom.js';
 import { about_bytes, count, exact, number, percent, us } from './numbers.js';
 
 const most = 8;
-const nameOf = (s) => `${s.process} ${s.name}`.trim();
+/** What the chart says anyhow is not part of a name. */
+const nameOf = (s) => `${s.process} ${s.name.replace(/ (queue )?bytes$| paused(?= |$)/, '')}`.trim();
 const spanOf = (r) => Math.max(0, r.to_us - r.from_us);
 const filled = (r) => (r.buffers || []).filter((c) => c.most > 0).sort((a, b) => b.most - a.most);
 
