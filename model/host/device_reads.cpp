@@ -12,7 +12,7 @@
 namespace rnic::host {
 
 device_reads::device_reads(sim::clocked_block& owner, const root_complex_config& c, const host_memory& memory,
-                           const memory_timing& timing, pcie::link_transmitter& link, device_credits& credits,
+                           memory_timing& timing, pcie::link_transmitter& link, device_credits& credits,
                            payload::tlp_pool& pool)
     : owner_(owner),
       completion_bytes_(c.completion_bytes),
@@ -29,6 +29,12 @@ void device_reads::take(payload::tlp_ptr request, sim::time_ps arrival) {
   device_read r{std::move(request), 0, false};
   r.ready = timing_.read(r.request->address, r.request->length, arrival);
   insert(std::move(r));
+}
+
+void device_reads::take_refused(payload::tlp_ptr request, sim::time_ps at) {
+  if (reads_.full()) return credits_.broken();
+  request->status = payload::tlp_status::unsupported_request;
+  insert({std::move(request), at, true});
 }
 
 void device_reads::answer(payload::tlp_ptr request, payload::tlp_status status) {

@@ -24,11 +24,12 @@ namespace rnic::host {
 class device_reads {
  public:
   device_reads(sim::clocked_block& owner, const root_complex_config& c, const host_memory& memory,
-               const memory_timing& timing, pcie::link_transmitter& link, device_credits& credits,
-               payload::tlp_pool& pool);
+               memory_timing& timing, pcie::link_transmitter& link, device_credits& credits, payload::tlp_pool& pool);
 
   /// A request has arrived.
   void take(payload::tlp_ptr request, sim::time_ps arrival);
+  /// One that may not go there: refused from `at` on, in its turn.
+  void take_refused(payload::tlp_ptr request, sim::time_ps at);
   /// root_complex::answer(): data, or a status, is in the request.
   void answer(payload::tlp_ptr request, payload::tlp_status status);
   bool empty() const { return reads_.empty(); }
@@ -61,7 +62,7 @@ class device_reads {
   sim::clocked_block& owner_;
   std::uint32_t completion_bytes_;
   const host_memory& memory_;
-  const memory_timing& timing_;
+  memory_timing& timing_;
   pcie::link_transmitter& link_;
   device_credits& credits_;
   payload::tlp_pool& pool_;

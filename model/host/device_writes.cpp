@@ -26,17 +26,16 @@ device_writes::~device_writes() {
   owner_.domain().base().remove(*this);
 }
 
-void device_writes::take(payload::tlp_ptr packet, sim::time_ps arrival) {
+void device_writes::accept(payload::tlp_ptr packet, sim::time_ps at) {
   const sim::clock_domain& domain = owner_.domain();
   write_unseen(domain.base().now_ps());
   if (posted_.full()) return credits_.broken();
   const bool message = packet->type == payload::tlp_type::message;
   if (!message) memory_.touch_soon(packet->address, packet->length, true);
-  spans_.leave(packet->span, owner_.name(), "link", arrival, sim::wait::pcie);
   posted_write& w = posted_.extend();
   constexpr std::uint32_t as_msi = 4;
-  w.edge = domain.edge_at_or_after(message ? timing_.write(msi_base, as_msi, arrival)
-                                           : timing_.write(packet->address, packet->length, arrival));
+  w.edge = domain.edge_at_or_after(message ? timing_.write(msi_base, as_msi, at)
+                                           : timing_.write(packet->address, packet->length, at));
   w.visible = domain.edge_time(w.edge);
   w.seen = is_seen(*packet);
   if (w.seen)
@@ -86,7 +85,7 @@ void device_writes::work() {
 
 void device_writes::write(const payload::tlp& t, sim::time_ps at) {
   if (t.poisoned) {
-    ++counts_.poisoned;
+    ++(t.status == payload::tlp_status::success ? counts_.poisoned : counts_.unsupported);
     return;
   }
   if (t.type == payload::tlp_type::message) return move_line(t.code, at);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "model/host/device_credits.h"
 #include "model/host/host_memory.h"
@@ -36,7 +37,13 @@ class device_writes : private sim::deferred_work, private watch_listener {
 
   void set_interrupt_controller(interrupt_controller_if& target) { interrupts_ = &target; }
   /// A memory write or a message has arrived.
-  void take(payload::tlp_ptr packet, sim::time_ps arrival);
+  void take(payload::tlp_ptr packet, sim::time_ps arrival) {
+    spans_.leave(packet->span, owner_.name(), "link", arrival, sim::wait::pcie);
+    accept(std::move(packet), arrival);
+  }
+  /// The same of one that comes from the IOMMU, later than it arrived. One with a status other than success, which
+  /// must be poisoned too, may not go where it wants: it is thrown away as an unsupported one.
+  void accept(payload::tlp_ptr packet, sim::time_ps at);
   /// Those whose edge has come. The owner's tick calls this.
   void work();
 

@@ -74,6 +74,7 @@ void host_memory::release(const buffer& b) {
   std::uint64_t end = begin + size;
   RNIC_ASSERT(at(b.address, size) != nullptr, "release of memory that is not allocated");
   mark_pages(begin, size, 0);
+  for (mapping_listener* l : mapping_listeners_) l->unmapped(b.address, size);
   ::madvise(memory_ + begin, size, MADV_DONTNEED);  // back to zeros, and back to the operating system
   allocated_bytes_ -= size;
   auto after = free_.lower_bound(begin);
@@ -115,6 +116,11 @@ void host_memory::watch(std::uint64_t address, std::size_t bytes, write_watcher&
 
 void host_memory::remove(watch_listener& listener) {
   listeners_.erase(std::remove(listeners_.begin(), listeners_.end(), &listener), listeners_.end());
+}
+
+void host_memory::remove(mapping_listener& listener) {
+  mapping_listeners_.erase(std::remove(mapping_listeners_.begin(), mapping_listeners_.end(), &listener),
+                           mapping_listeners_.end());
 }
 
 void host_memory::unwatch(std::uint64_t address, std::size_t bytes, write_watcher& watcher) {

@@ -32,13 +32,21 @@ class watch_listener {
   virtual void watch_added() = 0;
 };
 
+/// Told when pages are devices' no more.
+class mapping_listener {
+ public:
+  virtual ~mapping_listener() = default;
+  /// [address, address + bytes), in whole pages, has been released.
+  virtual void unmapped(std::uint64_t address, std::uint64_t bytes) = 0;
+};
+
 /// DMA-able memory. A range of bus addresses is reserved once and backed by the operating system page by page at first
 /// touch, so bus address and pointer differ by a constant, pointers are stable, and looking up costs two compares.
 /// Only what has been allocated exists for devices; anything else is an unsupported request.
 ///
 /// A page belongs to the function that it was allocated for, as an IOMMU has it whose domains are the functions and
 /// whose translation changes no address (requester IDs, PCI Express Base Specification 3.0, 2.2.6.2): others cannot
-/// reach it. Function 0 is the host's own.
+/// reach it. What such an IOMMU costs in time is in iommu.h. Function 0 is the host's own.
 class host_memory {
  public:
   struct config {
@@ -118,6 +126,9 @@ class host_memory {
   /// Who is told of new watches, until it is removed.
   void add(watch_listener& listener) { listeners_.push_back(&listener); }
   void remove(watch_listener& listener);
+  /// Who is told of releases, until it is removed.
+  void add(mapping_listener& listener) { mapping_listeners_.push_back(&listener); }
+  void remove(mapping_listener& listener);
   /// Whether a write there would have an effect that can be seen without looking at the bytes: a watch, or a refusal.
   bool tells(std::uint64_t address, std::uint32_t bytes) const {
     const std::uint64_t offset = address - base_;
@@ -130,6 +141,8 @@ class host_memory {
   bool device_write(std::uint64_t address, const std::uint8_t* data, std::uint32_t bytes, sim::time_ps at);
 
   std::size_t allocated_bytes() const { return allocated_bytes_; }
+  /// The first bus address beyond the range.
+  std::uint64_t end() const { return base_ + bytes_; }
 
  private:
   static constexpr std::uint8_t class_mask = 0x03;
@@ -156,6 +169,7 @@ class host_memory {
   std::vector<write_watcher*> to_notify_;
   std::size_t allocated_bytes_ = 0;
   std::vector<watch_listener*> listeners_;
+  std::vector<mapping_listener*> mapping_listeners_;
 };
 
 }  // namespace rnic::host

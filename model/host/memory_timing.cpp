@@ -32,7 +32,11 @@ bool io_cache::write(std::uint64_t line) {
 
 memory_timing::memory_timing(const char* owner, const memory_timing_config& c, const host_memory& memory,
                              sim::time_ps cycle_ps)
-    : config_(sim::checked(c, owner)), memory_(memory), cycle_ps_(cycle_ps), cache_(c.io_cache_sets, c.io_cache_ways) {
+    : config_(sim::checked(c, owner)),
+      memory_(memory),
+      cycle_ps_(cycle_ps),
+      cache_(c.io_cache_sets, c.io_cache_ways),
+      jitter_(owner, c.jitter) {
   if (c.llc_read_ps < c.posted_visible_ps)
     throw sim::config_error(std::string(owner) +
                             ".llc_read_ps: must not be less than posted_visible_ps, a read would pass a write");
@@ -52,10 +56,18 @@ sim::time_ps memory_timing::write(std::uint64_t address, std::uint32_t bytes, si
   return visible_ = std::max(at, visible_ + cycle_ps_);
 }
 
-sim::time_ps memory_timing::read(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival) const {
+sim::time_ps memory_timing::read(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival) {
   // visible_ may be less than posted_visible_ps only before the first write.
   const sim::time_ps ordered = visible_ == 0 ? 0 : visible_ - config_.posted_visible_ps;
-  return std::max(arrival, ordered) + latency(address, bytes);
+  const sim::time_ps taken = latency(address, bytes);
+  return std::max(arrival, ordered) + taken + jitter_.next(taken != config_.llc_read_ps);
+}
+
+sim::time_ps memory_timing::extra(memory_class where) {
+  const sim::time_ps farther = where == memory_class::llc    ? sim::time_ps{0}
+                               : where == memory_class::dram ? config_.dram_extra_ps
+                                                             : config_.remote_extra_ps;
+  return farther + jitter_.next(where != memory_class::llc);
 }
 
 sim::time_ps memory_timing::latency(std::uint64_t address, std::uint32_t bytes) const {

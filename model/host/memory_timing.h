@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/host/host_memory.h"
+#include "model/host/memory_jitter.h"
 #include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
@@ -31,6 +32,7 @@ struct memory_timing_config {
   sim::parameter<unsigned> io_cache_sets{
       12288, {1, 1u << 20, "sets of 64-byte lines", "calibration 2.4: 1.5 MB of the LLC for the device's writes"}};
   sim::parameter<unsigned> io_cache_ways{2, {1, 32, "ways", "calibration 2.4: 2 of 20"}};
+  memory_jitter_config jitter;
 
   void list(sim::fields& are) {
     are("llc_read_ps", llc_read_ps);
@@ -40,6 +42,7 @@ struct memory_timing_config {
     are("allocate_ps", allocate_ps);
     are("io_cache_sets", io_cache_sets);
     are("io_cache_ways", io_cache_ways);
+    are("jitter", jitter);
   }
 };
 
@@ -65,7 +68,8 @@ class io_cache {
 /// of the device's socket first. Lines of class llc are there; others when the device wrote them lately, else they are
 /// allocated, many at a time, so that writes lose no bandwidth by it. A read does not pass the writes before it: its
 /// access begins when they have their lines. It finds what the device wrote in that cache, wherever the memory is; its
-/// own misses allocate nothing (DDIO as pcie-bench measured it, bibliography calibration 2.4).
+/// own misses allocate nothing (DDIO as pcie-bench measured it, bibliography calibration 2.4). Reads take longer by
+/// chance where host.jitter says so (memory_jitter.h).
 class memory_timing {
  public:
   /// `cycle_ps`: of the root complex, rounded up. Throws sim::config_error, naming `owner` and the parameter.
@@ -74,7 +78,10 @@ class memory_timing {
   /// A write has arrived, behind all before it: when a processor sees it.
   sim::time_ps write(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival);
   /// A read has arrived, behind all writes before it: when its first completion is ready.
-  sim::time_ps read(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival) const;
+  sim::time_ps read(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival);
+  /// What an access takes that finds its line where `where` says, beyond one of the LLC that takes as long as it
+  /// usually does.
+  sim::time_ps extra(memory_class where);
 
   /// When a processor sees the last write that has arrived, and with it all before; 0: there was none.
   sim::time_ps visible() const { return visible_; }
@@ -89,6 +96,7 @@ class memory_timing {
   const host_memory& memory_;
   sim::time_ps cycle_ps_;
   io_cache cache_;
+  memory_jitter jitter_;
   sim::time_ps visible_ = 0;  // of the last write
   std::uint64_t allocations_ = 0;
 };

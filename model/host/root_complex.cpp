@@ -14,6 +14,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     : clocked_block(name, domain),
       config_(sim::checked(c, this->name())),
       memory_(memory),
+      spans_(spans),
       timing_(this->name().c_str(), c.memory, memory, domain.longest_cycle()),
       link_(this->name() + ".link", *this, c.link),
       credits_(c.link.credit_latency_ps),
@@ -24,6 +25,15 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     throw sim::config_error(this->name() + ".completion_bytes: must be 64, 128 or 256");
   if (c.sends_per_cycle == 0) throw sim::config_error(this->name() + ".sends_per_cycle: must be at least 1");
   announce(stats);
+  if (!c.iommu.enable) return;
+  translated_traffic_if& behind = *this;
+  iommu_ = std::make_unique<iommu>(this->name() + ".iommu", domain, c.iommu, memory, timing_, behind, stats);
+  requests_to_ = iommu_.get();
+}
+
+void root_complex::forward(device_traffic_if& to) {
+  if (iommu_) throw sim::config_error(name() + ".iommu.enable: must be false where memory is the platform's");
+  requests_to_ = &to;
 }
 
 void root_complex::announce(sim::statistics& stats) {
@@ -59,14 +69,31 @@ void root_complex::connect(pcie::tlp_link_if& peer) {
 
 /// Sorts a packet by what comes next for it, at the time at which that happens: one tick a packet.
 void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
-  if (packet->type == payload::tlp_type::completion)
+  if (packet->type == payload::tlp_type::completion && !iommu_)
     processor_.take(std::move(packet), arrival, timing_.visible());
-  else if (outside_ != nullptr)
-    outside_->request(std::move(packet), arrival);
+  else if (requests_to_ != nullptr)
+    requests_to_->request(std::move(packet), arrival);
   else if (packet->posted())
     writes_.take(std::move(packet), arrival);
   else
     reads_.take(std::move(packet), arrival);
+}
+
+void root_complex::translated(payload::tlp_ptr packet, const passage& p) {
+  if (packet->type == payload::tlp_type::completion) return processor_.take(std::move(packet), p.at, timing_.visible());
+  if (packet->posted()) {
+    spans_.leave(packet->span, name(), "link", p.arrival, sim::wait::pcie);
+    spans_.leave(packet->span, name(), "iommu", p.at, p.missed ? sim::wait::translation_miss : sim::wait::none);
+    if (p.refused) {
+      packet->poisoned = true;
+      packet->status = payload::tlp_status::unsupported_request;
+    }
+    return writes_.accept(std::move(packet), p.at);
+  }
+  if (p.refused)
+    reads_.take_refused(std::move(packet), p.at);
+  else
+    reads_.take(std::move(packet), p.at);
 }
 
 void root_complex::tick() {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "model/host/device_credits.h"
 #include "model/host/device_reads.h"
+#include "model/host/device_traffic_if.h"
 #include "model/host/device_writes.h"
 #include "model/host/host_memory.h"
+#include "model/host/iommu.h"
 #include "model/host/memory_timing.h"
 #include "model/host/processor_accesses.h"
 #include "model/host/processor_port.h"
@@ -23,21 +26,15 @@
 
 namespace rnic::host {
 
-/// Takes the device's requests in the place of host_memory (platform_bridge.h).
-class device_traffic_if {
- public:
-  virtual ~device_traffic_if() = default;
-  /// A memory read or write of the device, which is here at `arrival`. Each goes back once: a read to
-  /// root_complex::answer, a write to root_complex::done_with.
-  virtual void request(payload::tlp_ptr packet, sim::time_ps arrival) = 0;
-};
-
 /// Clocked in the host's domain (1 GHz uncore by default). Its parts are device_writes (one becomes visible in a
 /// cycle), device_reads and processor_accesses; here is the arbiter of what goes to the device: sends_per_cycle packets
 /// a cycle into the transmit buffer, completions and the processor's operations turn and turn about. While a read is
 /// being answered and no operation can be at the link, its next completions are sent ahead of their edges, without
-/// ticks.
-class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public processor_port {
+/// ticks. With host.iommu.enable all that the device sends goes by the IOMMU first, a block beside this one (iommu.h).
+class root_complex : public sim::clocked_block,
+                     public pcie::tlp_link_if,
+                     public processor_port,
+                     private translated_traffic_if {
  public:
   /// The pool must outlive everything that is bound to the link.
   root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c, host_memory& memory,
@@ -48,8 +45,9 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   void set_interrupt_controller(interrupt_controller_if& target) { writes_.set_interrupt_controller(target); }
   host_memory& memory() { return memory_; }
 
-  /// Before time starts: memory is not host_memory, but where `to` takes the requests.
-  void forward(device_traffic_if& to) { outside_ = &to; }
+  /// Before time starts: memory is not host_memory, but where `to` takes the requests. Throws sim::config_error with
+  /// host.iommu.enable: that memory has the platform's IOMMU.
+  void forward(device_traffic_if& to);
   /// The data of a forwarded read, in `request` itself, or a status other than success. Completions leave from now on.
   void answer(payload::tlp_ptr request, payload::tlp_status status) { reads_.answer(std::move(request), status); }
   /// A forwarded write has been done, or thrown away: its room is the device's again.
@@ -68,6 +66,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
 
  private:
   void tick() override;
+  void translated(payload::tlp_ptr packet, const passage& p) override;
   void announce(sim::statistics& stats);
   void send();
   bool send_completion(sim::time_ps now);
@@ -75,13 +74,15 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
 
   root_complex_config config_;
   host_memory& memory_;
+  sim::span_recorder& spans_;
   memory_timing timing_;
   pcie::link_transmitter link_;
   device_credits credits_;
   device_writes writes_;
   device_reads reads_;
   processor_accesses processor_;
-  device_traffic_if* outside_ = nullptr;
+  device_traffic_if* requests_to_ = nullptr;  // the IOMMU, or who is in the place of memory
+  std::unique_ptr<iommu> iommu_;
   bool operation_next_ = false;
 };
 

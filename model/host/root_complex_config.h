@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "model/host/iommu_config.h"
 #include "model/host/memory_timing.h"
 #include "model/pcie/link.h"
 #include "model/sim/parameter.h"
@@ -14,6 +15,7 @@ namespace rnic::host {
 struct root_complex_config {
   pcie::link_config link;
   memory_timing_config memory;
+  iommu_config iommu;
   /// Processor to link, of a store to the device.
   sim::parameter<sim::time_ps> store_to_link_ps{48'000, {1, slow_ps, "ps", "calibration 5: 120 ns in all"}};
   /// Completion to processor register.
@@ -35,6 +37,7 @@ struct root_complex_config {
   /// The link has one set of parameters for both of its ends, which are the adapter's.
   void list(sim::fields& are) {
     are("", memory);
+    are("iommu", iommu);
     are("store_to_link_ps", store_to_link_ps);
     are("link_to_processor_ps", link_to_processor_ps);
     are("completion_bytes", completion_bytes);

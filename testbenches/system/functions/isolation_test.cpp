@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "model/abi/contexts.h"
@@ -39,32 +40,50 @@ TEST(Isolation, AKeyOfAnotherFunctionOpensNothingFromInside) {
 }
 
 /// A region of the function's own whose pages are another's memory: the bus does not let it through.
-TEST(Isolation, PagesOfAnotherFunctionAreNotReached) {
-  with_scene([](hosts::two_nodes& system, scene& s) {
-    command_channel& channel = s.thief.b.dev().commands();
-    {
-      command_channel::mailbox box(channel);
-      abi::set(box.data(), abi::write_mtt_mailbox::start_index, std::uint64_t{s.own.region->mtt.first});
-      for (unsigned i = 0; i < 2; ++i)
-        abi::store64(box.data(), abi::write_mtt_mailbox::entries + 8 * i,
-                     (s.theirs.memory.bus_address + 4096 * i) | abi::mtt::present);
-      ASSERT_EQ(channel.write(box, abi::opcode::write_mtt, 2), 0) << "they are its own entries";
-      ASSERT_EQ(channel.command(abi::opcode::sync_tpt), 0);
-    }
-    request r;
-    r.sges.push_back({s.sent.address(), 4096, s.sent.region->lkey});
-    r.remote = s.own.address();
-    r.rkey = s.own.region->rkey;
-    post(s.thief.a, r);
-    s.thief.a.wait_send();
-    EXPECT_GT(system.statistics().value("b.root_complex.unsupported_writes"), 0u);
-    r.opcode = IBV_WR_RDMA_READ;
-    std::memset(s.sent.at(), 0x5a, 8192);
-    link again = make_sibling(s.thief, {}, 5);
-    post(again.a, r);
-    EXPECT_NE(again.a.wait_send(1000 * ms).status, IBV_WC_SUCCESS);
-    for (unsigned i = 0; i < 4096; ++i) ASSERT_EQ(s.sent.at()[i], 0x5a);
-  });
+void reach_for_pages_of_another_function(hosts::two_nodes& system, scene& s) {
+  command_channel& channel = s.thief.b.dev().commands();
+  {
+    command_channel::mailbox box(channel);
+    abi::set(box.data(), abi::write_mtt_mailbox::start_index, std::uint64_t{s.own.region->mtt.first});
+    for (unsigned i = 0; i < 2; ++i)
+      abi::store64(box.data(), abi::write_mtt_mailbox::entries + 8 * i,
+                   (s.theirs.memory.bus_address + 4096 * i) | abi::mtt::present);
+    ASSERT_EQ(channel.write(box, abi::opcode::write_mtt, 2), 0) << "they are its own entries";
+    ASSERT_EQ(channel.command(abi::opcode::sync_tpt), 0);
+  }
+  request r;
+  r.sges.push_back({s.sent.address(), 4096, s.sent.region->lkey});
+  r.remote = s.own.address();
+  r.rkey = s.own.region->rkey;
+  post(s.thief.a, r);
+  s.thief.a.wait_send();
+  EXPECT_GT(system.statistics().value("b.root_complex.unsupported_writes"), 0u);
+  r.opcode = IBV_WR_RDMA_READ;
+  std::memset(s.sent.at(), 0x5a, 8192);
+  link again = make_sibling(s.thief, {}, 5);
+  post(again.a, r);
+  EXPECT_NE(again.a.wait_send(1000 * ms).status, IBV_WC_SUCCESS);
+  for (unsigned i = 0; i < 4096; ++i) ASSERT_EQ(s.sent.at()[i], 0x5a);
+}
+
+TEST(Isolation, PagesOfAnotherFunctionAreNotReached) { with_scene(reach_for_pages_of_another_function); }
+
+/// The IOMMU refuses them, counts each, and serves the others in between.
+TEST(Isolation, PagesOfAnotherFunctionAreFaultsOfAnIommu) {
+  with_scene(
+      [](hosts::two_nodes& system, scene& s) {
+        const auto of_b = [&](const char* name) {
+          return system.statistics().value(std::string("b.root_complex.") + name);
+        };
+        EXPECT_EQ(of_b("iommu.faults"), 0u) << "what the drivers have done so far is mapped";
+        EXPECT_GT(of_b("iommu.hits"), 100u);
+        reach_for_pages_of_another_function(system, s);
+        EXPECT_GT(of_b("unsupported_writes"), 0u);
+        EXPECT_GT(of_b("unsupported_reads"), 0u);
+        EXPECT_EQ(of_b("iommu.faults"), of_b("unsupported_writes") + of_b("unsupported_reads"));
+        EXPECT_EQ(of_b("poisoned"), 0u);
+      },
+      true);
 }
 
 /// Physical addresses with the reserved key, or a region of all memory: what they reach is the function's own.

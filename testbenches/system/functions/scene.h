@@ -49,8 +49,12 @@ inline int begin_qp(const scene& s, std::uint32_t as, const std::function<void(s
   return channel.write(box, abi::opcode::rst2init_qp, as);
 }
 
-inline void with_scene(const std::function<void(hosts::two_nodes&, scene&)>& body) {
-  hosts::two_nodes system(shared_cards(2));
+/// `iommu`: both hosts have one, whose translations are few.
+inline void with_scene(const std::function<void(hosts::two_nodes&, scene&)>& body, bool iommu = false) {
+  hosts::two_nodes_config c = shared_cards(2);
+  c.node.root_complex.iommu.enable = iommu;
+  c.node.root_complex.iommu.entries = c.node.root_complex.iommu.ways = 4;
+  hosts::two_nodes system(c);
   run(system, [&] {
     scene s(system);
     body(system, s);

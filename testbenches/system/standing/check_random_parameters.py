@@ -69,6 +69,8 @@ def parameters(program):
 
 def draw(rng, path, value, choices):
     """Another value around the profile's."""
+    if path == "host.jitter.law":  # a read of the e3's may take milliseconds
+        return rng.choice(["none", "exponential", "e5"])
     if choices:
         return rng.choice(choices)
     if path in OF_THE_PCIE_CORE:
@@ -114,6 +116,11 @@ def legal(program, known, number, folder):
     if number % 2 == 1:  # a clock more, and its crossing
         chosen += [p for p in known if p[0] in CROSSING and p not in chosen]
     settings = {path: draw(rng, path, value, choices) for path, value, choices in chosen}
+    if number % 3 == 1:  # host memory behind an IOMMU that has too little of everything, and with jitter
+        settings.update({p: draw(rng, p, v, c) for p, v, c in known if p.startswith(("host.iommu.", "host.jitter."))})
+        settings["host.iommu.enable"] = "true"
+        settings.update({"host.iommu.entries": str(8 * rng.choice([1, 2, 4])), "host.iommu.ways": rng.choice("1248")})
+        settings["host.jitter.law"] = rng.choice(["exponential", "e5"])
     while True:
         done = subprocess.run([program, "latency", "--sizes", "2", "--iterations", "1", "--quiet"] +
                               [w for p, v in settings.items() for w in ("--set", "%s=%s" % (p, v))],
