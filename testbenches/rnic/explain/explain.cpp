@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/fabric/topology.h"
+#include "model/version/version.h"
 #include "testbenches/bench/load/workload.h"
 #include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
@@ -310,8 +311,8 @@ void explanation::keep(const std::vector<change>& all, const std::vector<change>
     }
     return j;
   };
-  nlohmann::json j = {
-      {"command", "explain"}, {"metric", metric_}, {"value", base_}, {"with_more", rows(all)}, {"next", rows(named)}};
+  nlohmann::json j = {{"command", "explain"}, {"version", version()},   {"metric", metric_},
+                      {"value", base_},       {"with_more", rows(all)}, {"next", rows(named)}};
   if (!limited_by_.empty()) j["limited_by"] = limited_by_;
   if (!steps_.empty()) j["steps"] = steps_json(steps_);
   write_json(options_.json_file, j);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "model/version/version.h"
 #include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
 #include "testbenches/rnic/options.h"
@@ -178,9 +179,11 @@ class sweep_run {
     }
     write_csv(folder_ / "sweep.csv", t);
     write_sqlite(folder_ / "sweep.sqlite", t);
-    write_json(
-        folder_ / "sweep.json",
-        {{"command", "sweep"}, {"file", file_.text}, {"experiment", file_.experiment}, {"points", table_json(t)}});
+    write_json(folder_ / "sweep.json", {{"command", "sweep"},
+                                        {"version", version()},
+                                        {"file", file_.text},
+                                        {"experiment", file_.experiment},
+                                        {"points", table_json(t)}});
     std::string words;
     for (const auto& [status, n] : count) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", n, status);
     fmt::print("{} points: {}; sweep.csv, sweep.json and sweep.sqlite are in {}\n", points_.size(), words,

@@ -66,7 +66,8 @@ function section(g) {
     g.entries.length > 1 && g.kind.together ? [el('h3', {}, 'All of them'), guarded(() => g.kind.together(g.entries), unreadable)] : null,
     g.entries.map((e) => el('article', { id: e.id }, el('h3', {}, e.label, el('span', { class: 'of' }, ` ${e.name}`)), guarded(() => el('p', { class: 'words' }, upper(g.kind.summary(e))), null), guarded(() => g.kind.show(e), unreadable))));
 }
-const upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+/** A sentence; the name of a field at its begin stays as it is. */
+const upper = (text) => (/^\w+[._]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1));
 
 function contents(groups, hasSides) {
   const item = (href, text, children = []) => el('li', {}, el('a', { href }, text), children.length ? el('ul', {}, children) : null);
@@ -96,8 +97,8 @@ function show() {
   const groups = groupsOf(page), entries = groups.flatMap((g) => g.entries);
   document.title = page.title;
   document.getElementById('title').textContent = page.title;
-  document.getElementById('subtitle').textContent = `${count(page.results.length, 'result')}: ${groups.map((g) => g.title.toLowerCase()).join(', ')}`;
-  document.getElementById('made').textContent = `Made by rnic ${page.rnic}: a cycle-accurate model of a RoCE network adapter.`;
+  document.getElementById('subtitle').textContent = `${count(page.results.length, 'result')} of rnic, a cycle-accurate model of a RoCE network adapter`;
+  document.getElementById('made').textContent = `Made by rnic ${page.rnic}.`;
   switchTheme();
   document.getElementById('patterns').addEventListener('change', (e) => showPatterns(e.target.checked));
   const main = document.getElementById('main');

@@ -9,11 +9,12 @@ const sum = (of) => Object.values(of || {}).reduce((a, b) => a + b, 0);
 /** Of the resources, those in use or blocked for this part of the time in one of the rows; the table has the others. */
 const least = 0.02, most = 24;
 
-function resourcesOf(rows) {
+/** By their largest part of the time in use, or in use and blocked. */
+function resourcesOf(rows, withBlocked = true) {
   const highest = new Map();
   for (const r of rows)
     for (const [name, busy] of Object.entries(r.utilisation || {}))
-      highest.set(name, Math.max(highest.get(name) || 0, busy + sum((r.blocked || {})[name])));
+      highest.set(name, Math.max(highest.get(name) || 0, busy + (withBlocked ? sum((r.blocked || {})[name]) : 0)));
   return [...highest.entries()].sort((a, b) => b[1] - a[1]);
 }
 
@@ -26,7 +27,7 @@ const blockers = (by) => Object.entries(by).sort((a, b) => b[1] - a[1]).map(([wh
 
 /** A heat map of all rows, or bars where there is one row; `nameOf` a row, `axisName` of their axis. */
 export function utilisation(entry, rows, nameOf, axisName) {
-  const resources = resourcesOf(rows);
+  const resources = resourcesOf(rows, false);
   if (resources.length === 0) return null;
   const shown = resources.filter(([, part]) => part >= least).slice(0, most).map(([name]) => name);
   const all = resources.map(([name]) => name);
