@@ -48,6 +48,6 @@ export function select(label, options, chosen, changed) {
 /** Figures at a glance: [{label, value, unit, note}]. */
 export function tiles(list) {
   return el('dl', { class: 'tiles' }, list.filter((t) => t).map((t) =>
-    el('div', {}, el('dt', {}, t.label), el('dd', {}, el('span', { class: 'figure' }, t.value), t.unit ? ` ${t.unit}` : '',
+    el('div', {}, el('dt', {}, t.label), el('dd', {}, el('span', { class: String(t.value).length < 10 ? 'figure number' : 'figure' }, t.value), t.unit ? ` ${t.unit}` : '',
       t.note ? el('span', { class: 'note' }, t.note) : null))));
 }
