@@ -240,6 +240,7 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
     if (shared == nullptr || shared->receive_queue != &cq) return -EINVAL;
   }
   const std::uint16_t index = abi::get(entry, abi::cqe::wqe_index);
+  const std::uint32_t first = is_send ? qp->sq.tail : 0;
   if (is_send) {
     work_queue& wq = qp->sq;  // unsignalled requests before this one are done with it
     if (static_cast<std::uint16_t>(index - static_cast<std::uint16_t>(wq.tail)) >= wq.head - wq.tail) return -EINVAL;
@@ -255,11 +256,15 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
     wc.wr_id = wq.wr_ids[wq.tail & (wq.count - 1)];
     ++wq.tail;
   }
+  const auto tell = [&] {
+    if (is_send && spans_ != nullptr) spans_->polled(*qp, first, qp->sq.tail - 1, wc);
+    return 0;
+  };
   if (is_error) {
     wc.status = status_of(abi::get(entry, abi::cqe::syndrome));
     wc.vendor_err = abi::get(entry, abi::cqe::vendor_error);
     wc.wc_flags = 0;
-    return 0;
+    return tell();
   }
   wc.status = IBV_WC_SUCCESS;
   wc.vendor_err = 0;
@@ -275,7 +280,7 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
     else if (qp->role == paravirtual_role::proxy)
       take_tunnel_header(*qp, wc);
   }
-  return 0;
+  return tell();
 }
 
 int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, ethernet_receive* plain) {

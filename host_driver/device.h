@@ -78,12 +78,20 @@ struct traffic_statistics {
   std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
 };
 
-/// Names the spans of messages (model/sim/span.h) for tracing: asked once for each doorbell of post_send.
+/// Names the spans of messages (model/sim/span.h) for tracing.
 class span_source_if {
  public:
+  /// Work requests that a call of post_send has written, and rings for.
+  struct posted {
+    const ibv_send_wr* first;
+    std::uint32_t index, count;  ///< of the send queue's WQEs
+    std::uint64_t called_ps;     ///< when the call began
+  };
   virtual ~span_source_if() = default;
-  /// 0: this one is not followed.
-  virtual std::uint32_t span_for(const ibv_qp& qp, const ibv_send_wr& first) = 0;
+  /// Once for each doorbell of post_send: the span that it carries. 0: this one is not followed.
+  virtual std::uint32_t span_for(const ibv_qp& qp, const posted& requests) = 0;
+  /// poll_cq has a completion of a send queue: of WQE `last`, and of those before it from `first` on, which have none.
+  virtual void polled(const ibv_qp&, std::uint32_t /*first*/, std::uint32_t /*last*/, const ibv_wc&) {}
 };
 
 /// Carries management datagrams between functions and the wire.

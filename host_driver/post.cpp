@@ -239,6 +239,7 @@ bool device::has_datagram_version(const ibv_send_wr& wr) const {
 int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = *static_cast<queue_pair*>(pair);
   if (qp.sends_mads()) return post_mads(qp, wr, bad_wr);
+  const std::uint64_t called = spans_ != nullptr ? bus_.now_ps() : 0;
   bus_.spend_ps(cfg_.post_send_ns * 1000);
   const ibv_send_wr* const first = wr;
   std::uint32_t index = qp.sq.head;
@@ -321,7 +322,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   using rule = config::blue_flame_rule;
   const bool wanted = blue_flame_ == rule::all || (blue_flame_ == rule::with_inline_data && inlined != 0);
   const bool blue_flame = wanted && posted == 1 && tag == 0 && size > 1 && size * wqe::unit <= bf_bytes_;
-  if (spans_ != nullptr) bus_.set_span(spans_->span_for(qp, *first));
+  if (spans_ != nullptr) bus_.set_span(spans_->span_for(qp, {first, qp.sq.head, posted, called}));
   if (blue_flame) {
     abi::store32(entry, 0, abi::load32(entry) | (qp.sq.head & 0xffff) << 8);
     abi::store32(entry, 4, abi::load32(entry, 4) | abi::uar::send_doorbell_value(qp.qp_num));

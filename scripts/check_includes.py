@@ -46,6 +46,7 @@ LINK = {
 
 # So are those of a cable: a switch pauses, and is paused, as the adapter's port.
 CABLE = {"model/mac/flow_control.h": "what the peer forbids and what it was told, the same at both ends",
+         "model/mac/pause_gauges.h": "the same, for those who look on",
          "model/mac/headroom.h": "what still comes after a pause, the same at both ends"}
 
 # What firmware may see of the hardware beside the register files (*_cr.h).

@@ -125,12 +125,20 @@ void network::make_cable(const fabric::network_link& w) {
   } else {
     cables_.push_back(std::make_unique<fabric::cable>(connector(w.ends[0]), connector(w.ends[1]), c.cable));
     made = cables_.back().get();
+    cable_ends_.push_back({w.ends[0], w.ends[1]});
     if (captured) made->add_observer(*capture_);
   }
   if (config_.sides) made->follow(spans_, name_of(w.ends[0]), name_of(w.ends[1]));
   if (!w.ends[0].is_switch) return;
   for (unsigned i = 0; i < 2; ++i)
     ways_.push_back({w.ends[i].number, w.ends[i].port, w.ends[1 - i].number, w.ends[1 - i].port, {}, {}});
+}
+
+void network::follow() {
+  if (config_.sides) return;
+  for (const auto& s : switches_) s->follow(spans_);
+  for (std::size_t i = 0; i < cables_.size(); ++i)
+    cables_[i]->follow(spans_, name_of(cable_ends_[i][0]), name_of(cable_ends_[i][1]));
 }
 
 std::vector<std::string> network::warnings() const {

@@ -113,6 +113,8 @@ class network {
   sim::statistics& statistics() { return statistics_; }
   const sim::statistics& statistics() const { return statistics_; }
   sim::span_recorder& spans() { return spans_; }
+  /// Spans tell of switches and cables too from now on; those of `sides` do anyway.
+  void follow();
   sim::timebase& base() { return base_; }
   /// A frame or a packet of PCI Express is somewhere between the memories of two hosts.
   bool under_way() const { return frames_.in_use() != 0 || packets_.in_use() != 0; }
@@ -166,6 +168,7 @@ class network {
   std::unique_ptr<sim::clock_domain> clock_;
   std::vector<std::unique_ptr<fabric::network_switch>> switches_;
   std::vector<std::unique_ptr<fabric::cable>> cables_;
+  std::vector<std::array<fabric::plug_place, 2>> cable_ends_;
   std::vector<std::unique_ptr<fault_cable>> fault_cables_;
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<meeting> meeting_;

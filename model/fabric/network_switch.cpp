@@ -83,7 +83,7 @@ network_switch::network_switch(const std::string& name, sim::clock_domain& domai
   announce(stats);
 }
 
-void network_switch::announce(sim::statistics& stats) const {
+void network_switch::announce(sim::statistics& stats) {
   stats.add(name() + ".frames", count_.frames);
   stats.add(name() + ".flooded", count_.flooded);
   stats.add(name() + ".copies", count_.copies);
@@ -108,6 +108,10 @@ void network_switch::announce(sim::statistics& stats) const {
                                                                 {"drop_no_line", &c.drop_no_line}};
     const std::string port = name() + ".port" + std::to_string(p->number) + ".";
     for (const auto& [counter, value] : all) stats.add(port + counter, *value);
+    const std::string gauges = name() + ".port" + std::to_string(p->number);
+    for (unsigned i = 0; i < priorities; ++i)
+      stats.add(gauges + " priority " + std::to_string(i) + " queue bytes", p->queued[i]);
+    p->pauses.announce(gauges, stats);
   }
 }
 
@@ -133,6 +137,7 @@ void network_switch::tick() {
   look_at_room();
   for_each(touched_, [this](port_state& p) {
     serve(p);
+    if (p.pauses.watched()) p.tell_gauges();
     p.due = due(p);
     if (!p.is_busy()) busy_ &= ~p.bit();
   });
@@ -140,6 +145,12 @@ void network_switch::tick() {
   sim::time_ps first = ~sim::time_ps{0};
   for_each(busy_, [&first](port_state& p) { first = std::min(first, p.due); });
   if (first != ~sim::time_ps{0}) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(first)));
+}
+
+void network_switch::port_state::tell_gauges() {
+  const sim::time_ps now = owner.now_ps();
+  for (unsigned i = 0; i < priorities; ++i) queued[i].tell(owner.buffer_.queued(number, i), now);
+  pauses.look(flow, now);
 }
 
 /// Nobody is paused on a cable that is gone, and who comes back does not know what was told before.
@@ -251,6 +262,7 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
       ++from.count.drop_headroom;
       return;
   }
+  if (to.pauses.watched()) to.queued[priority].tell(buffer_.queued(to.number, priority), now_ps());
   if (to.markers[priority].look_at(*frame, buffer_.queued(to.number, priority))) ++to.count.marked;
   if (!to.points.empty() && to.points[priority].is_on()) sample(from, to, *frame, vlan, priority, arrival);
   busy_ |= to.bit();

@@ -16,8 +16,10 @@
 #include "model/fabric/shared_buffer.h"
 #include "model/fabric/switch_config.h"
 #include "model/mac/flow_control.h"
+#include "model/mac/pause_gauges.h"
 #include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/gauge.h"
 #include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -136,6 +138,9 @@ class network_switch final : public sim::clocked_block {
              flow.refresh_at() != ~sim::time_ps{0};
     }
 
+    /// What a tick has changed in its queues.
+    void tell_gauges();
+
     network_switch& owner;
 
     const switch_config::port& config;
@@ -154,6 +159,8 @@ class network_switch final : public sim::clocked_block {
     sim::time_ps due = ~sim::time_ps{0};  // when time alone gives it something to do; ~0: never
     port_counters count;
     std::array<std::uint64_t, priorities> sent{};
+    std::array<sim::gauge, priorities> queued;
+    mac::pause_gauges pauses;
   };
   static constexpr unsigned most_leaving = 32;
 
@@ -177,7 +184,7 @@ class network_switch final : public sim::clocked_block {
   void tell(port_state& p);
   sim::time_ps due(const port_state& p) const;
   void look_at_room();
-  void announce(sim::statistics& stats) const;
+  void announce(sim::statistics& stats);
 
   template <class What>
   void for_each(std::uint64_t mask, What what) {

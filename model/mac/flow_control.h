@@ -40,6 +40,8 @@ class flow_control {
   bool must_tell(std::uint8_t above, sim::time_ps now) const {
     return (send_pfc != 0 || send_pause) && news(above, now);
   }
+  /// Those that it was told to stop, and has not been told to go on.
+  std::uint8_t told() const { return told_; }
   /// Time of the next refresh, or no time when nothing is paused.
   sim::time_ps refresh_at() const { return refresh_at_; }
   /// The frame to be sent, which must be sent at `now`; remembers what the peer knows then.

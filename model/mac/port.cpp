@@ -44,6 +44,17 @@ void port::tick() {
   receive_.work(link_up());
   transmit_.work(link_up());
   receive_.watch_departures(turnaround_.waits_for_buffer());
+  if (pauses_.watched()) tell_gauges();
+}
+
+void port::tell_gauges() {
+  std::size_t frames = 0;
+  for (unsigned p = 0; p < 8; ++p) {
+    frames += transmit_.queues().depth(p);
+    ingress_bytes_[p].tell(receive_.buffers().occupancy(p), now_ps());
+  }
+  egress_frames_.tell(frames, now_ps());
+  pauses_.look(flow_, now_ps());
 }
 
 }  // namespace rnic::mac

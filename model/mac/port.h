@@ -13,6 +13,7 @@
 #include "model/mac/flow_control.h"
 #include "model/mac/ingress.h"
 #include "model/mac/line.h"
+#include "model/mac/pause_gauges.h"
 #include "model/mac/port_config.h"
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
@@ -87,8 +88,9 @@ class port : public sim::clocked_block,
   using counters = port_counters;
   const counters& count() const { return counters_; }
   const ingress& buffers() const { return receive_.buffers(); }
-  /// Announces all counters as "<name>.<counter>".
-  void announce(sim::statistics& to) const;
+  /// Announces all counters as "<name>.<counter>", and gauges: frames in the egress queues and bytes in the ingress
+  /// buffers of all priorities, and pauses.
+  void announce(sim::statistics& to);
 
  private:
   void tick() override;
@@ -97,6 +99,7 @@ class port : public sim::clocked_block,
   bool link_up() const { return set_.up && line_.attached() && carrier_.there(); }
   std::uint32_t read_flow_stats(std::uint32_t offset) const;
   void set_up(bool up);
+  void tell_gauges();
 
   config config_;
   port_settings set_;
@@ -109,6 +112,9 @@ class port : public sim::clocked_block,
   turnaround turnaround_;
   line line_;
   transmit_side transmit_;
+  sim::gauge egress_frames_;
+  std::array<sim::gauge, 8> ingress_bytes_;  // by priority
+  pause_gauges pauses_;
 };
 
 }  // namespace rnic::mac

@@ -155,7 +155,7 @@ void port::device_reset() {
   wake_next();
 }
 
-void port::announce(sim::statistics& to) const {
+void port::announce(sim::statistics& to) {
   const counters& c = counters_;
   const std::pair<const char*, const std::uint64_t*> all[] = {{"tx_frames", &c.tx_frames},
                                                               {"tx_bytes", &c.tx_bytes},
@@ -177,6 +177,10 @@ void port::announce(sim::statistics& to) const {
                                                               {"link_losses", &c.link_losses}};
   for (const auto& [counter, value] : all) to.add(name() + "." + counter, *value);
   flow_.announce(name() + ".pause", to);
+  to.add(name() + " egress frames", egress_frames_);
+  for (unsigned p = 0; p < 8; ++p)
+    to.add(name() + " priority " + std::to_string(p) + " ingress bytes", ingress_bytes_[p]);
+  pauses_.announce(name(), to);
 }
 
 }  // namespace rnic::mac

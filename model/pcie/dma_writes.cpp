@@ -40,7 +40,7 @@ void dma_writes::start(unsigned client, dma_request&& r) {
   level_.reset();
   begin(client);
   // It is seen a cycle after it was given; what is longer is a wait for other requests.
-  if (write_.span != 0 && owner_.now_ps() > spans_[write_.span].end() + owner_.domain().longest_cycle())
+  if (write_.span != 0 && owner_.now_ps() > spans_.end_of(write_.span) + owner_.domain().longest_cycle())
     spans_.leave(write_.span, owner_.name(), "turn", owner_.now_ps(), sim::wait::arbitration);
   ++counts_.requests;
   counts_.bytes += write_.length;

@@ -49,6 +49,10 @@ void endpoint::announce(sim::statistics& stats) {
   stats.add(name() + ".link.packets", link_.wire().packets());
   stats.add(name() + ".link.busy_ps", link_.wire().busy_ps());
   stats.add(name() + ".link.credit_stalls", link_.credit_stalls());
+  stats.add(name() + " read tags in use", gauges_.tags);
+  stats.add(name() + " posted header credits", gauges_.posted_headers);
+  stats.add(name() + " posted data credits", gauges_.posted_data);
+  stats.add(name() + " read header credits", gauges_.non_posted_headers);
 }
 
 void endpoint::cross_by(pcie_core& core) {
@@ -67,6 +71,19 @@ void endpoint::connect(tlp_link_if& peer) {
 }
 
 void endpoint::tick() {
+  work();
+  if (gauges_.tags.watched()) tell_gauges();
+}
+
+void endpoint::tell_gauges() {
+  const credit_amount posted = link_.at_hand(credit_class::posted);
+  gauges_.tags.tell(dma_.tags_in_use(), now_ps());
+  gauges_.posted_headers.tell(posted.headers, now_ps());
+  gauges_.posted_data.tell(posted.data, now_ps());
+  gauges_.non_posted_headers.tell(link_.at_hand(credit_class::non_posted).headers, now_ps());
+}
+
+void endpoint::work() {
   receive();
   serve_request();
   if (bars_.took_interrupt_write()) dma_.msix_changed();

@@ -22,6 +22,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/gauge.h"
 #include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
@@ -110,6 +111,8 @@ class endpoint : public sim::clocked_block,
 
  private:
   void tick() override;
+  void work();
+  void tell_gauges();
   void receive();
   void serve_request();
   void serve_read(const payload::tlp& t);
@@ -142,6 +145,9 @@ class endpoint : public sim::clocked_block,
   reply_queue replies_;
   std::uint16_t own_id_ = 0;  // routing ID of the physical function
 
+  struct {
+    sim::gauge tags, posted_headers, posted_data, non_posted_headers;
+  } gauges_;
   std::uint64_t config_reads_ = 0, config_writes_ = 0, overflows_ = 0, resets_ = 0;
 };
 

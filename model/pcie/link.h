@@ -173,6 +173,18 @@ class link_transmitter {
   bool refused_for_credit() const { return refused_for_credit_; }
   /// Times a packet found no credit (once for each packet and class).
   const std::uint64_t& credit_stalls() const { return credit_stalls_; }
+  /// Credits at hand now, for who looks on: nothing is taken in for it.
+  credit_amount at_hand(credit_class type) const {
+    const account& a = accounts_[static_cast<std::size_t>(type)];
+    credit_amount all{type, a.headers, a.data};
+    for (std::size_t i = 0; i < return_count_; ++i) {
+      const credit_return& r = returns_[(return_head_ + i) & mask_];
+      if (r.arrival > now_ps() || r.amount.type != type || a.headers == infinite_credits) continue;
+      all.headers += r.amount.headers;
+      if (a.data != infinite_credits) all.data += r.amount.data;
+    }
+    return all;
+  }
   /// Credits at hand now, for checks.
   credit_amount available(credit_class type) {
     absorb(now_ps());

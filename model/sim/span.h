@@ -77,11 +77,22 @@ class span {
 /// Names of the spans of a simulation: index 0 means "not followed". Tracing is opt-in: `open` gives 0 while disabled.
 using span_id = std::uint32_t;
 
+class followed_requests;
+
+/// Two ways to use it. By enable() and open(): the user names the message that is followed, and reads its span soon. By
+/// follow(): each work request of a send queue has spans, which blocks find by its queue pair and index, until software
+/// has polled its completion (model/sim/followed_requests.h).
 class span_recorder {
  public:
   explicit span_recorder(std::size_t capacity = 256) : spans_(capacity) {}
   void enable(bool on) { enabled_ = on; }
   bool enabled() const { return enabled_; }
+  /// `all` outlives the simulation, or nullptr: none are followed any more. Not beside enable().
+  void follow(followed_requests* all) { followed_ = all; }
+  /// nullptr: work requests are not followed.
+  followed_requests* followed() const { return followed_; }
+  /// Number of the adapter that `block` is a part of, "a.adapter.requester": by what precedes the last dot.
+  unsigned adapter_of(const std::string& block);
   /// Starts a span; the oldest one is reused when all are taken.
   span_id open(time_ps at) {
     if (!enabled_) return 0;
@@ -90,13 +101,7 @@ class span_recorder {
     return static_cast<span_id>(next_);
   }
   /// A second span with the way of `id` so far: for what splits off from a message, such as its acknowledgement.
-  span_id fork(span_id id) {
-    if (id == 0 || !enabled_) return 0;
-    const span so_far = spans_[id];
-    const span_id other = open(so_far.start());
-    spans_[other] = so_far;
-    return other;
-  }
+  span_id fork(span_id id) { return seldom(id != 0) ? fork_off(id) : 0; }
   /// `block`: full name of the block that the stage belongs to.
   void leave(span_id id, const std::string& block, const char* stage, time_ps at, wait waited = wait::none) {
     if (seldom(id != 0)) mark(id, block, stage, at, waited);
@@ -108,20 +113,26 @@ class span_recorder {
   }
   /// leave() where it has waited until `at` since it left its last stage; nothing where that was later.
   void wait_until(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
-    if (id != 0 && at > spans_[id].end()) leave(id, block, stage, at, waited);
+    if (id != 0 && at > end_of(id)) leave(id, block, stage, at, waited);
   }
+  /// Its last mark; without one its start.
+  time_ps end_of(span_id id) const;
+  /// Of a message that open() was called for.
   const span& operator[](span_id id) const { return spans_[id]; }
 
  private:
   // Of a million messages few are followed: for the others this is a comparison.
-  [[gnu::noinline]] void mark(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
-    spans_[id].leave(kept(block), stage, at, waited);
-  }
-  /// The same text for as long as the program runs: spans are read after the system that they are of.
-  static const char* kept(const std::string& block);
+  void mark(span_id id, const std::string& block, const char* stage, time_ps at, wait waited);
+  span_id fork_off(span_id id);
   std::vector<span> spans_;
   std::size_t next_ = 0;
   bool enabled_ = false;
+  followed_requests* followed_ = nullptr;
+  std::vector<std::string> adapters_;
 };
+
+/// The same text for as long as the program runs, and one pointer for it: spans are read after the system that they
+/// are of.
+const char* kept_name(const std::string& block);
 
 }  // namespace rnic::sim

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/gauge.h"
+
 namespace rnic::sim {
 
 /// Register of counters: blocks own plain integers and announce them here once; readers see all by name, in the
@@ -15,6 +17,10 @@ class statistics {
  public:
   void add(std::string name, const std::uint64_t& counter) { counters_.emplace_back(std::move(name), &counter); }
   const std::vector<std::pair<std::string, const std::uint64_t*>>& all() const { return counters_; }
+  /// `name`: the block's and, behind a space, what it is: "a.adapter.port1 egress frames". One in bytes ends with that,
+  /// and that of a pause has the word paused.
+  void add(std::string name, gauge& g) { gauges_.emplace_back(std::move(name), &g); }
+  const std::vector<std::pair<std::string, gauge*>>& gauges() const { return gauges_; }
   /// Value of a counter, or 0 when there is none of that name.
   std::uint64_t value(const std::string& name) const {
     for (const auto& [n, c] : counters_)
@@ -31,6 +37,7 @@ class statistics {
 
  private:
   std::vector<std::pair<std::string, const std::uint64_t*>> counters_;
+  std::vector<std::pair<std::string, gauge*>> gauges_;
 };
 
 }  // namespace rnic::sim

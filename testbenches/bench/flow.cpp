@@ -11,8 +11,12 @@ namespace {
 constexpr sim::time_ps quiet_time = 1'000 * sim::ps_per_us;  // behind which nothing is expected any more
 }  // namespace
 
-flow::flow(hosts::network& system, const flow_config& config)
-    : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)}, random_(config.seed) {
+flow::flow(hosts::network& system, const flow_config& config, onlooker_if* onlooker)
+    : system_(system),
+      config_(config),
+      onlooker_(onlooker),
+      at_{&system.end(config.from), &system.end(config.to)},
+      random_(config.seed) {
   config_.connection.send_depth = config.depth + 1;
   config_.connection.receive_depth = config.what->receives ? 2 * config.depth : 1;
   config_.connection.inline_bytes = 0;
@@ -39,6 +43,8 @@ void flow::create(unsigned host) {
     for (std::size_t i = 0; i < lanes_.size(); ++i)
       lanes_[i].ends[end].create(at(end, i), config_.connection, *(end == 0 ? send_cq_ : unused_[1]),
                                  *(end == 0 ? unused_[0] : receive_cq_));
+    for (const lane& l : lanes_)
+      if (end == 0 && onlooker_ != nullptr) onlooker_->sends(host, l.ends[0].sender_number(), config_.name);
   }
 }
 

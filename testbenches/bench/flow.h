@@ -12,6 +12,7 @@
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/network.h"
 #include "testbenches/bench/link_end.h"
+#include "testbenches/bench/onlooker.h"
 #include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
@@ -50,7 +51,8 @@ struct flow_result {
 /// come for a millisecond.
 class flow {
  public:
-  flow(hosts::network& system, const flow_config& config);
+  /// `onlooker`: nobody is told when nullptr.
+  flow(hosts::network& system, const flow_config& config, onlooker_if* onlooker = nullptr);
 
   /// By the program of each host that the flow has, one after the other; hosts meet between the two.
   void create(unsigned host);
@@ -88,6 +90,7 @@ class flow {
 
   hosts::network& system_;
   flow_config config_;
+  onlooker_if* onlooker_;
   hosts::endpoint* at_[2];
   std::uint64_t stride_, headroom_;
   hosts::buffer memory_[2];

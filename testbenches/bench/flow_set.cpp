@@ -7,13 +7,13 @@
 namespace rnic::bench {
 
 flow_set::flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
-                   std::uint64_t seed)
+                   std::uint64_t seed, onlooker_if* onlooker)
     : system_(system), common_(common), processes_(system.hosts()), sending_(static_cast<unsigned>(flows.size())) {
   std::mt19937_64 random(seed);
   for (flow_config& f : flows) {
     f.seed = random();
     f.start += random() % (f.spread + 1);
-    flows_.push_back(std::make_unique<flow>(system, f));
+    flows_.push_back(std::make_unique<flow>(system, f, onlooker));
   }
 }
 

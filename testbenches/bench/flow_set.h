@@ -16,7 +16,7 @@ class flow_set {
  public:
   /// `common`: of the hosts' addresses. `seed`: of beginnings and sizes that are left to chance.
   flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
-           std::uint64_t seed);
+           std::uint64_t seed, onlooker_if* onlooker = nullptr);
 
   // By the program of each host, in this order:
   /// Addresses, queue pairs and connections. All hosts meet inside.

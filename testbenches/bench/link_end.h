@@ -29,6 +29,8 @@ class link_end {
   /// Says where a request goes, for the transports that want it in each one.
   void aim(ibv_send_wr& wr) const;
   void post_send(ibv_send_wr& list) const;
+  /// Of the queue pair that sends.
+  std::uint32_t sender_number() const { return sender_->qp_num; }
   /// One receive; `bytes` of payload at `address`, which for datagrams has datagram_headroom before it.
   void post_receive(std::uint64_t address, std::uint32_t bytes, std::uint32_t lkey, std::uint64_t id = 0) const;
   /// Of a receive that was polled last: a message that has stayed in it goes to `to`, where the others are.

@@ -129,6 +129,30 @@ void add_capture_at(CLI::App& command, std::string& host) {
   command.add_option("--pcap-at", host, "Host on whose cable --pcap looks (default: the first)")->type_name("HOST");
 }
 
+void add_trace(CLI::App& command, trace_options& o) {
+  command
+      .add_option("--trace", o.file,
+                  "Write the stages of all messages, queues, credits and pauses, for Perfetto and chrome://tracing\n"
+                  "(testbenches/bench/trace/README.md); compressed when the name ends in .gz")
+      ->type_name("FILE");
+  command
+      .add_option("--konata", o.konata,
+                  "Write the stages of all messages, in cycles, for Konata, a viewer of pipelines")
+      ->type_name("FILE");
+  constexpr double day_us = 86'400e6;
+  command
+      .add_option("--from", o.from_us,
+                  "Of --trace and --konata: messages from this time on, in microseconds since all hosts are ready")
+      ->check(CLI::Range(0.0, day_us))
+      ->type_name("US");
+  command.add_option("--until", o.until_us, "And before this one (default: the end)")
+      ->check(CLI::Range(0.0, day_us))
+      ->type_name("US");
+  command.add_option("--flow", o.flows, "Of --trace and --konata: messages of this flow or workload; repeatable")
+      ->type_name("NAME")
+      ->take_all();
+}
+
 std::vector<std::string> given(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* o : command.get_options())

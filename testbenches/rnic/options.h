@@ -165,8 +165,17 @@ struct calibrate_options {
   unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
 };
 
+/// A trace of a run (bench::network_trace).
+struct trace_options {
+  std::string file;                  ///< empty: none
+  std::string konata;                ///< log for Konata, empty: none
+  double from_us = 0, until_us = 0;  ///< of messages that are posted then, since all hosts are ready; 0: to the end
+  std::vector<std::string> flows;    ///< names; empty: all
+};
+
 struct fabric_options {
   common_options common;
+  trace_options trace;
   std::string file;        ///< network and flows, or the name of one that comes with the program
   bool print = false;      ///< only shows the file
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
@@ -174,6 +183,7 @@ struct fabric_options {
 
 struct run_options {
   common_options common;
+  trace_options trace;
   std::string file;        ///< the experiment
   bool print = false;      ///< only shows the file
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first

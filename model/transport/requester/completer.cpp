@@ -103,7 +103,7 @@ void completer::take_response() {
   if (span != 0) {
     // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room, and then for
     // the READ engine.
-    const sim::cycle_t entered = owner_.domain().edge_at_or_after(spans_[span].end());
+    const sim::cycle_t entered = owner_.domain().edge_at_or_after(spans_.end_of(span));
     const sim::cycle_t complete = std::min(asked_engine_, owner_.now());
     pipeline_.mark(spans_, span, owner_, std::min(entered, complete - pipeline_.cycles()));
     spans_.leave_at_edge(span, owner_.name(), "complete", owner_.domain(), complete);

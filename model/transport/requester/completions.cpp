@@ -3,6 +3,7 @@
 #include "model/transport/requester/completions.h"
 
 #include "model/abi/queues.h"
+#include "model/sim/followed_requests.h"
 #include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
@@ -54,7 +55,10 @@ void completions::complete_head(context& c, qp_runtime& r) {
   const message& m = messages_[r.head];
   const bool failed = m.syndrome != 0;
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
-  if (failed || m.signalled) report(c, m);
+  if (failed || m.signalled)
+    report(c, m);
+  else if (sim::seldom(spans_.followed() != nullptr))
+    follow(c, m.wqe_index);
   if (failed) {
     diagnostics_.count_error(m.syndrome, c.dest.port);
     c.next_wqe = m.wqe_index + m.strides;
@@ -88,8 +92,15 @@ void completions::report(const context& c, const message& m) {
     e.opcode = static_cast<std::uint8_t>(abi::cqe::send_bit | m.opcode);
     e.byte_count = m.read ? m.length : 0;
   }
+  if (sim::seldom(spans_.followed() != nullptr)) e.span = follow(c, m.wqe_index);
   cqe_.push(e);
   ++completions_;
+}
+
+/// Of the completion, of the request that is done now.
+sim::span_id completions::follow(const context& c, std::uint32_t wqe_index) const {
+  const sim::request_key key{adapter_, c.qpn, static_cast<std::uint16_t>(wqe_index)};
+  return spans_.followed()->completed(key, owner_.name(), owner_.now_ps());
 }
 
 bool completions::report_flush(const context& c, std::uint32_t wqe_index) {
@@ -100,6 +111,7 @@ bool completions::report_flush(const context& c, std::uint32_t wqe_index) {
   e.wqe_index = static_cast<std::uint16_t>(wqe_index);
   e.opcode = abi::cqe::send_bit | abi::cqe::opcode_error;
   e.syndrome = syndrome::flush;
+  if (sim::seldom(spans_.followed() != nullptr)) e.span = follow(c, wqe_index);
   cqe_.push(e);
   ++completions_;
   diagnostics_.count_error(syndrome::flush, c.dest.port);

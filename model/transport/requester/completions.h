@@ -8,6 +8,7 @@
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/diagnostics.h"
@@ -33,7 +34,7 @@ class completions {
   using context = icm::requester_context;
   completions(sim::clocked_block& owner, qp_table& qps, context_memory& contexts, message_table& messages,
               go_back& back, drained_queues& drained, resumptions& resumes, diagnostic_counters& diagnostics,
-              sim::fifo_out<completion::cqe_request>& cqe, sim::fifo_out<qp_error>& error)
+              sim::fifo_out<completion::cqe_request>& cqe, sim::fifo_out<qp_error>& error, sim::span_recorder& spans)
       : owner_(owner),
         qps_(qps),
         contexts_(contexts),
@@ -43,7 +44,9 @@ class completions {
         resumes_(resumes),
         diagnostics_(diagnostics),
         cqe_(cqe),
-        error_(error) {}
+        error_(error),
+        spans_(spans),
+        adapter_(spans.adapter_of(owner.name())) {}
   void announce(sim::statistics& to) const { to.add(owner_.name() + ".completions", completions_); }
 
   void work();
@@ -55,6 +58,7 @@ class completions {
   void complete_head(context& c, qp_runtime& r);
   void report(const context& c, const message& m);
   void use_receive(context& c, const qp_runtime& r, const message& m) const;
+  sim::span_id follow(const context& c, std::uint32_t wqe_index) const;
 
   sim::clocked_block& owner_;
   qp_table& qps_;
@@ -66,6 +70,8 @@ class completions {
   diagnostic_counters& diagnostics_;
   sim::fifo_out<completion::cqe_request>& cqe_;
   sim::fifo_out<qp_error>& error_;
+  sim::span_recorder& spans_;
+  const unsigned adapter_;  // among those whose requests are followed
   std::uint64_t completions_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/beats.h"
+#include "model/sim/followed_requests.h"
 #include "model/transport/requester/ethernet_send.h"
 #include "model/transport/requester/message_entry.h"
 #include "model/transport/requester/mlx_wqe.h"
@@ -277,10 +278,17 @@ bool processing_units::load_from(send_unit& u, const std::uint8_t* bytes, std::u
   u.keys = send_unit::keys_state::none;
   u.seek(c.message_offset);
   to_.pace.set_limit(u);
+  if (sim::seldom(spans_.followed() != nullptr)) follow(u, n);
   spans_.leave(u.span, owner_.name(), "descriptor", owner_.now_ps(),
                u.at_wqe.awaited ? sim::wait::descriptor_fetch : sim::wait::none);
   u.at_wqe.awaited = false;
   return true;
+}
+
+// The span is the request's, not that of the doorbell which has brought the grant.
+void processing_units::follow(send_unit& u, std::uint32_t index) {
+  const sim::request_key key{adapter_, u.grant.qpn, static_cast<std::uint16_t>(index)};
+  u.span = spans_.followed()->taken(key, owner_.name(), owner_.now_ps(), u.span);
 }
 
 // NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.

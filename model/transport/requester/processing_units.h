@@ -68,6 +68,7 @@ class processing_units {
         config_(config),
         settings_(settings),
         spans_(spans),
+        adapter_(spans.adapter_of(owner.name())),
         ports_(ports),
         qps_(qps),
         contexts_(contexts),
@@ -95,6 +96,7 @@ class processing_units {
   void advance(send_unit& u);
   bool load(send_unit& u);
   bool load_from(send_unit& u, const std::uint8_t* bytes, std::uint32_t available);
+  void follow(send_unit& u, std::uint32_t index);
   bool run_local(send_unit& u);
   void flush_one(send_unit& u);
   void push_report(send_unit& u);
@@ -103,6 +105,7 @@ class processing_units {
   const requester_config& config_;
   const requester_settings& settings_;
   sim::span_recorder& spans_;
+  const unsigned adapter_;  // among those whose requests are followed
   port_set ports_;
   qp_table& qps_;
   context_memory& contexts_;

@@ -109,7 +109,7 @@ void acknowledgement::send_one(responder_flow& f) {
   }
   payload::frame_ptr frame = frames_.get();
   frame->span = f.ack.span;
-  if (f.ack.span != 0 && owner_.now_ps() > spans_[f.ack.span].end())
+  if (f.ack.span != 0 && owner_.now_ps() > spans_.end_of(f.ack.span))
     spans_.leave(f.ack.span, owner_.name(), "acknowledge", owner_.now_ps(), sim::wait::arbitration);
   out_.push(make_answer(to, std::move(frame), acknowledge, f.ack.psn, ack_syndrome(*f.ctx), f.ack.msn));
   f.ack.pending = false;

@@ -8,8 +8,8 @@
 
 namespace rnic::bench {
 
-workload::workload(hosts::network& system, const workload_config& config)
-    : system_(system), config_(config), memory_(system.hosts()) {
+workload::workload(hosts::network& system, const workload_config& config, onlooker_if* onlooker)
+    : system_(system), config_(config), onlooker_(onlooker), memory_(system.hosts()) {
   hosts::connection_options& o = config_.connection;
   o.send_depth = config.depth + 1;
   o.receive_depth = takes_receives() ? 2 * config.depth : 1;

@@ -15,6 +15,7 @@
 #include "testbenches/bench/load/latency_record.h"
 #include "testbenches/bench/load/message_sizes.h"
 #include "testbenches/bench/load/regions.h"
+#include "testbenches/bench/onlooker.h"
 #include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
@@ -78,7 +79,8 @@ class workload_receiver;
 /// All senders and receivers of a workload.
 class workload {
  public:
-  workload(hosts::network& system, const workload_config& config);
+  /// `onlooker`: nobody is told when nullptr.
+  workload(hosts::network& system, const workload_config& config, onlooker_if* onlooker = nullptr);
   ~workload();
 
   // By the program of each host, one after the other; hosts meet between the two.
@@ -116,6 +118,7 @@ class workload {
 
   hosts::network& system_;
   workload_config config_;
+  onlooker_if* onlooker_;
   std::vector<workload_result> results_;
   std::vector<std::unique_ptr<host_regions>> memory_;          // by host; nullptr where it has no part
   std::vector<std::unique_ptr<workload_sender>> senders_;      // by host of `from`, then thread

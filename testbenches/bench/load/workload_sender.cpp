@@ -51,7 +51,10 @@ void workload_sender::create() {
   hosts::endpoint& e = of_.system_.end(host_);
   cq_ = new_cq(e, std::uint64_t{lanes_.size()} * config().depth + poll_batch);
   unused_ = new_cq(e, poll_batch);
-  for (workload_lane& l : lanes_) l.ends[0].create(of_.at(host_, l.nth), config().connection, *cq_, *unused_);
+  for (workload_lane& l : lanes_) {
+    l.ends[0].create(of_.at(host_, l.nth), config().connection, *cq_, *unused_);
+    if (of_.onlooker_ != nullptr) of_.onlooker_->sends(host_, l.ends[0].sender_number(), config().name);
+  }
 }
 
 void workload_sender::connect() {
@@ -138,6 +141,7 @@ void workload_sender::post(std::uint32_t index, std::uint64_t count) {
     workload_lane::message m;
     if (c.open) {
       m = l.waiting.front();
+      if (of_.onlooker_ != nullptr) of_.onlooker_->waited(host_, l.ends[0].sender_number(), m.since);
       l.waiting.pop_front();
       --waiting_;
     } else {

@@ -7,12 +7,12 @@
 namespace rnic::bench {
 
 workload_set::workload_set(hosts::network& system, std::vector<workload_config> workloads,
-                           const hosts::connection_options& common, std::uint64_t seed)
+                           const hosts::connection_options& common, std::uint64_t seed, onlooker_if* onlooker)
     : system_(system), common_(common), processes_(system.hosts()) {
   std::mt19937_64 random(seed);
   for (workload_config& w : workloads) {
     w.seed = random();
-    all_.push_back(std::make_unique<workload>(system, w));
+    all_.push_back(std::make_unique<workload>(system, w, onlooker));
     for (unsigned host = 0; host < system.hosts(); ++host) sending_ += all_.back()->senders_of(host);
   }
 }

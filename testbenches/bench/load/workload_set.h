@@ -16,7 +16,7 @@ class workload_set {
  public:
   /// `common`: of the hosts' addresses. `seed`: of everything that is left to chance.
   workload_set(hosts::network& system, std::vector<workload_config> workloads, const hosts::connection_options& common,
-               std::uint64_t seed);
+               std::uint64_t seed, onlooker_if* onlooker = nullptr);
 
   // By the program of each host, in this order:
   /// Addresses, memory, queue pairs and connections. All hosts meet inside.

@@ -34,12 +34,15 @@ class fabric_run {
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
-    bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed);
+    const auto trace = trace_of(network, options_.trace, options_.file);
+    trace_ = trace.get();
+    bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed, trace.get());
     flows_ = &flows;
     progress shown(options_.common, "fabric", file_.duration_us != 0 ? file_.duration_us : messages());
     progress_ = &shown;
     network.run([this](unsigned host) { program(host); });
     keep();
+    if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
   }
 
   nlohmann::json results() const { return results_; }
@@ -60,6 +63,7 @@ class fabric_run {
       begin_ = network_->now_ps();
       deadline_ = file_.duration_us != 0 ? begin_ + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
       before_ = counters();
+      if (trace_ != nullptr) trace_->begin(begin_);
     }
     network_->meet();
     if (host == 0 && options_.common.pcap_file.empty()) network_->run_apart();
@@ -141,6 +145,7 @@ class fabric_run {
   hosts::network* network_ = nullptr;
   progress* progress_ = nullptr;
   bench::flow_set* flows_ = nullptr;
+  bench::network_trace* trace_ = nullptr;  // nullptr: none
   sim::time_ps begin_ = 0, deadline_ = 0, end_ = 0;
   std::vector<hosts::standstill> standstills_;
   std::map<std::pair<std::size_t, std::string>, unsigned> blocked_;  // looks, by flow and whose queue
@@ -167,6 +172,7 @@ void fabric_run::print() const {
   for (const hosts::standstill& s : standstills_)
     fmt::print("\ndeadlock: {} wait for each other in priority {} since {} us\n", fmt::join(s.ways, ", "), s.priority,
                microseconds(s.since - std::min(s.since, begin_)));
+  if (r.contains("trace")) print_trace(r["trace"]);
 }
 
 }  // namespace
@@ -179,6 +185,9 @@ int run_fabric(const fabric_options& options) {
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
   const fabric_file file = load_fabric_file(options.file);
+  std::vector<std::string> names;
+  for (const bench::flow_config& f : file.flows) names.push_back(f.name);
+  check_trace(options.common, options.trace, names);
   fabric_run run(options, file);
   std::string effective;
   run.run(&effective);

@@ -62,7 +62,7 @@ std::uint8_t last_pattern_byte(std::size_t bytes, std::uint64_t message, std::ui
 class next_span final : public host_driver::span_source_if {
  public:
   void set(sim::span_id id) { id_ = id; }
-  std::uint32_t span_for(const ibv_qp&, const ibv_send_wr&) override { return std::exchange(id_, 0); }
+  std::uint32_t span_for(const ibv_qp&, const posted&) override { return std::exchange(id_, 0); }
 
  private:
   sim::span_id id_ = 0;

@@ -39,6 +39,12 @@ demand demand_of(const experiment_file& e) {
   return most;
 }
 
+std::vector<std::string> names_of(const std::vector<bench::workload_config>& workloads) {
+  std::vector<std::string> names;
+  for (const bench::workload_config& w : workloads) names.push_back(w.name);
+  return names;
+}
+
 class experiment_run {
  public:
   experiment_run(const run_options& options, const experiment_file& file) : options_(options), file_(file) {}
@@ -55,12 +61,15 @@ class experiment_run {
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
-    bench::workload_set workloads(network, file_.workloads, file_.common, config.middle.seed);
+    const auto trace = trace_of(network, options_.trace, options_.file);
+    trace_ = trace.get();
+    bench::workload_set workloads(network, file_.workloads, file_.common, config.middle.seed, trace.get());
     workloads_ = &workloads;
     progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
     progress_ = &shown;
     network.run([this](unsigned host) { program(host); });
     keep(config.middle.seed);
+    if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
   }
 
   const nlohmann::json& results() const { return results_; }
@@ -82,6 +91,7 @@ class experiment_run {
       times_.end = file_.duration_us != 0 ? times_.begin + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
       times_.give_up = file_.duration_us != 0 ? times_.end + file_.drain_us * sim::ps_per_us : ~sim::time_ps{0};
       before_ = statistics_json(network_->statistics());
+      if (trace_ != nullptr) trace_->begin(times_.begin);
     }
     network_->meet();
     if (host == 0 && options_.common.pcap_file.empty() && file_.faults_at < 0) network_->run_apart();
@@ -135,6 +145,7 @@ class experiment_run {
   hosts::network* network_ = nullptr;
   bench::workload_set* workloads_ = nullptr;
   progress* progress_ = nullptr;
+  bench::network_trace* trace_ = nullptr;  // nullptr: none
   bench::workload_times times_;
   sim::time_ps end_ = 0;
   nlohmann::json before_, results_;
@@ -150,6 +161,7 @@ void experiment_run::print() const {
     fmt::print("\n");
     print_ports(results_["ports"]);
   }
+  if (results_.contains("trace")) print_trace(results_["trace"]);
   if (!results_.contains("faults")) return;
   for (const nlohmann::json& f : results_["faults"])
     print_faults(f, fmt::format("the cable of {}, port {}", file_.shape.hosts()[static_cast<unsigned>(file_.faults_at)],
@@ -162,6 +174,7 @@ int run_experiment(const run_options& options, const std::string& text) {
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
   const experiment_file file = parse_experiment(text, options.file);
+  check_trace(options.common, options.trace, names_of(file.workloads));
   experiment_run run(options, file);
   run.run();
   run.print();

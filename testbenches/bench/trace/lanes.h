@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a viewer for what overlaps in time.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "model/sim/types.h"
+
+namespace rnic::bench {
+
+/// Slices of one block overlap where it works at several messages, and a viewer nests what is on one row: so they are
+/// spread over rows, each slice on the first one that is free for as long as it lasts. Slices may come in any order.
+/// A row remembers its last `remembered` slices; before these nothing is put on it any more.
+class lanes {
+ public:
+  static constexpr std::size_t most = 64, remembered = 1024;
+  /// Row for a slice, or `most`: there is none. `begin` < `end`.
+  std::size_t place(sim::time_ps begin, sim::time_ps end);
+  std::size_t rows() const { return rows_.size(); }
+
+ private:
+  struct slice {
+    sim::time_ps begin, end;
+  };
+  struct row {
+    std::deque<slice> taken;  // in order of time
+    sim::time_ps from = 0;
+  };
+  static bool put(row& r, sim::time_ps begin, sim::time_ps end);
+  std::vector<row> rows_;
+};
+
+}  // namespace rnic::bench

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of a trace in the Trace Event Format of Chromium, which Perfetto opens too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/sim/types.h"
+#include "testbenches/bench/trace/lanes.h"
+#include "testbenches/bench/trace/trace_file.h"
+
+namespace rnic::bench {
+
+/// A JSON object with one event a line. Times are microseconds with six decimals, which are picoseconds. Processes are
+/// hosts and switches, threads are blocks: what does not fit on a block's first row is on "BLOCK #2", and so on. What
+/// finds no row (lanes::most) is an asynchronous event of the first one.
+class trace_writer {
+ public:
+  using process = std::uint32_t;  ///< from 1
+  using block = std::uint32_t;
+  /// Where a slice is, for arrows.
+  struct place {
+    process of = 0;
+    std::uint32_t row = 0;  ///< 0: none
+    sim::time_ps begin = 0;
+  };
+  /// Key and value of a slice's details; the value is JSON.
+  struct detail {
+    const char* key;
+    std::string_view json;
+  };
+
+  /// Throws usage_error.
+  trace_writer(const std::string& file, const std::string& title);
+  /// What time 0 is from now on.
+  void set_origin(sim::time_ps origin) { origin_ = origin; }
+
+  process add_process(const std::string& name);
+  block add_block(process of, const std::string& name);
+  /// `name` and details are JSON: names are with their quotes. Of no time: not written.
+  place slice(block on, std::string_view name, sim::time_ps begin, sim::time_ps end, std::string_view details);
+  void arrow(const place& from, const place& to);
+  /// `name` with its quotes.
+  void counter(process of, std::string_view name, sim::time_ps at, std::uint64_t value);
+  /// Throws usage_error.
+  void close();
+
+  std::uint64_t events() const { return events_; }
+  /// JSON text.
+  static std::string quoted(const std::string& text);
+
+ private:
+  struct track {
+    process of = 0;
+    std::string name;
+    std::uint32_t number = 0;
+    lanes rows;
+    std::vector<std::uint32_t> threads;  // by row
+  };
+  char* begin_event();
+  void end_event(char* at);
+  std::uint32_t thread_of(track& t, std::size_t row);
+  void name_thread(process of, std::uint32_t thread, const std::string& name, std::uint32_t order);
+
+  trace_file file_;
+  sim::time_ps origin_ = 0;
+  process processes_ = 0;
+  std::deque<track> tracks_;
+  std::uint32_t threads_ = 0;
+  std::uint64_t events_ = 0, arrows_ = 0, async_ = 0;
+};
+
+}  // namespace rnic::bench

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/trace/trace_writer.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "testbenches/bench/usage_error.h"
+
+namespace rnic::bench::test {
+namespace {
+
+std::string file_for(const std::string& name) { return ::testing::TempDir() + "rnic_trace_writer_" + name; }
+
+std::string text_of(const std::string& file) {  // zlib reads plain files as they are
+  std::string text;
+  gzFile in = gzopen(file.c_str(), "rb");
+  char piece[4096];
+  for (int n = gzread(in, piece, sizeof piece); n > 0; n = gzread(in, piece, sizeof piece))
+    text.append(piece, static_cast<std::size_t>(n));
+  gzclose(in);
+  std::remove(file.c_str());
+  return text;
+}
+
+nlohmann::json written(const std::string& name) {
+  const std::string file = file_for(name);
+  trace_writer w(file, "a \"title\"");
+  w.set_origin(1'000'000);
+  const auto host = w.add_process("h1"), other = w.add_process("h2");
+  const auto port = w.add_block(host, "adapter.port1"), peer = w.add_block(other, "adapter.port1");
+  const auto from = w.slice(port, "\"mac tx\"", 1'000'001, 3'500'000, "\"m\":1");
+  w.slice(port, "\"mac tx\"", 2'000'000, 4'000'000, "\"m\":2");
+  EXPECT_EQ(w.slice(port, "\"nothing\"", 5'000'000, 5'000'000, "").row, 0u);
+  w.arrow(from, w.slice(peer, "\"wire\"", 4'000'000, 123'456'789'012'345, "\"m\":1"));
+  w.counter(host, "\"queue bytes\"", 2'000'010, 77);
+  w.close();
+  const std::string text = text_of(file);
+  // One event a line.
+  std::istringstream lines(text);
+  std::string line;
+  std::size_t events = 0;
+  for (std::getline(lines, line); std::getline(lines, line) && line != "]}"; ++events) {
+    if (line.back() == ',') line.pop_back();
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_EQ(events, w.events());
+  return nlohmann::json::parse(text);
+}
+
+TEST(TraceWriter, TimesArePicosecondsAndOverlappingSlicesHaveRows) {
+  const nlohmann::json j = written("plain.json");
+  EXPECT_EQ(j["otherData"]["title"], "a \"title\"");
+  std::vector<nlohmann::json> slices, arrows;
+  for (const nlohmann::json& e : j["traceEvents"]) {
+    if (e["ph"] == "X") slices.push_back(e);
+    if (e["ph"] == "s" || e["ph"] == "f") arrows.push_back(e);
+    if (e["ph"] == "C")
+      EXPECT_EQ(e.dump(), R"({"args":{"value":77},"name":"queue bytes","ph":"C","pid":1,"ts":1.00001})");
+  }
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_EQ(slices[0]["ts"].get<double>(), 0.000001);
+  EXPECT_EQ(slices[0]["dur"].get<double>(), 2.499999);
+  EXPECT_NE(slices[0]["tid"], slices[1]["tid"]);
+  EXPECT_EQ(slices[2]["dur"].get<double>(), 123456785.012345);
+  ASSERT_EQ(arrows.size(), 2u);
+  EXPECT_EQ(arrows[0]["id"], arrows[1]["id"]);
+  EXPECT_EQ(arrows[0]["ts"], slices[0]["ts"]);
+  EXPECT_EQ(arrows[1]["pid"], 2);
+}
+
+TEST(TraceWriter, NameThatEndsInGzIsCompressed) {
+  nlohmann::json packed = written("packed.json.gz"), plain = written("plain2.json");
+  EXPECT_EQ(packed, plain);
+}
+
+TEST(TraceWriter, MoreThanTheRowsAreAsynchronous) {
+  const std::string file = file_for("async.json");
+  trace_writer w(file, "");
+  const auto block = w.add_block(w.add_process("h1"), "b");
+  for (std::size_t i = 0; i <= lanes::most; ++i) w.slice(block, "\"s\"", 1, 100, "\"m\":1");
+  w.close();
+  std::string phases;
+  for (const nlohmann::json& e : nlohmann::json::parse(text_of(file))["traceEvents"])
+    if (e["ph"] != "M" && e["ph"] != "X") phases += e["ph"].get<std::string>();
+  EXPECT_EQ(phases, "be");
+}
+
+TEST(TraceWriter, FileThatCannotBeWrittenIsTheUsersMistake) {
+  EXPECT_THROW(trace_writer("/no/such/folder/trace.json", ""), usage_error);
+  trace_writer w("/dev/full", "");
+  w.add_process("h1");
+  EXPECT_THROW(w.close(), usage_error);
+}
+
+}  // namespace
+}  // namespace rnic::bench::test
