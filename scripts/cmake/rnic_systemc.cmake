@@ -1,7 +1,7 @@
-# Another SystemC than Debian's 2.3.4: one that is installed (RNIC_SYSTEMC_PREFIX, with its CMake package
+# Another SystemC than Debian's 2.3.4: one that is installed (RNIC_SYSTEMC_ROOT, with its CMake package
 # SystemCLanguage), or the sources of a release, which are built here first (RNIC_SYSTEMC_SOURCE, some minutes).
 set(RNIC_SYSTEMC_SOURCE "" CACHE PATH "folder of a SystemC release, such as 3.0.2, to build with; empty: the installed one")
-set(RNIC_SYSTEMC_PREFIX "" CACHE PATH "where an own SystemC is installed; empty: what pkg-config knows")
+set(RNIC_SYSTEMC_ROOT "" CACHE PATH "where an own SystemC is installed; empty: what pkg-config knows")
 
 if(NOT RNIC_SYSTEMC_SOURCE AND RNIC_SYSTEMC_WANTED)
   message(FATAL_ERROR "RNIC_SYSTEMC_SOURCE: is empty; expected the folder of a SystemC release (environment: SYSTEMC_SOURCE)")
@@ -10,7 +10,7 @@ if(RNIC_SYSTEMC_SOURCE)
   if(NOT EXISTS ${RNIC_SYSTEMC_SOURCE}/src/systemc)
     message(FATAL_ERROR "RNIC_SYSTEMC_SOURCE: ${RNIC_SYSTEMC_SOURCE} has no src/systemc; expected the folder of a SystemC release")
   endif()
-  set(RNIC_SYSTEMC_PREFIX ${PROJECT_BINARY_DIR}/systemc/installed CACHE PATH "" FORCE)
+  set(RNIC_SYSTEMC_ROOT ${PROJECT_BINARY_DIR}/systemc/installed CACHE PATH "" FORCE)
   set(rnic_systemc_stamp ${PROJECT_BINARY_DIR}/systemc/source.txt)
   set(rnic_systemc_built "")
   if(EXISTS ${rnic_systemc_stamp})
@@ -20,7 +20,7 @@ if(RNIC_SYSTEMC_SOURCE)
     message(STATUS "building SystemC of ${RNIC_SYSTEMC_SOURCE}")
     set(rnic_systemc_log ${PROJECT_BINARY_DIR}/systemc/build.log)
     file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/systemc)
-    foreach(step "-S;${RNIC_SYSTEMC_SOURCE};-B;${PROJECT_BINARY_DIR}/systemc/build;-DCMAKE_BUILD_TYPE=Release;-DCMAKE_CXX_STANDARD=17;-DENABLE_EXAMPLES=OFF;-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER};-DCMAKE_INSTALL_PREFIX=${RNIC_SYSTEMC_PREFIX};-DCMAKE_INSTALL_LIBDIR=lib"
+    foreach(step "-S;${RNIC_SYSTEMC_SOURCE};-B;${PROJECT_BINARY_DIR}/systemc/build;-DCMAKE_BUILD_TYPE=Release;-DCMAKE_CXX_STANDARD=17;-DENABLE_EXAMPLES=OFF;-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER};-DCMAKE_INSTALL_PREFIX=${RNIC_SYSTEMC_ROOT};-DCMAKE_INSTALL_LIBDIR=lib"
                  "--build;${PROJECT_BINARY_DIR}/systemc/build;--parallel"
                  "--install;${PROJECT_BINARY_DIR}/systemc/build")
       execute_process(COMMAND ${CMAKE_COMMAND} ${step} RESULT_VARIABLE rnic_systemc_failed OUTPUT_VARIABLE rnic_systemc_said
