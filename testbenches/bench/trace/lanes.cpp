@@ -23,12 +23,18 @@ bool lanes::put(row& r, sim::time_ps begin, sim::time_ps end) {
 }
 
 std::size_t lanes::place(sim::time_ps begin, sim::time_ps end) {
-  for (std::size_t i = 0; i < rows_.size(); ++i)
-    if (put(rows_[i], begin, end)) return i;
-  if (rows_.size() == most) return most;
-  rows_.emplace_back();
-  put(rows_.back(), begin, end);
-  return rows_.size() - 1;
+  std::size_t i = 0;
+  while (i < ends_.size() && ends_[i] > begin) ++i;
+  for (std::size_t gap = 0; i == ends_.size() && gap < ends_.size(); ++gap)
+    if (put(rows_[gap], begin, end)) return gap;
+  if (i == ends_.size()) {
+    if (i == most) return most;
+    rows_.emplace_back();
+    ends_.push_back(0);
+  }
+  put(rows_[i], begin, end);
+  ends_[i] = end;
+  return i;
 }
 
 }  // namespace rnic::bench

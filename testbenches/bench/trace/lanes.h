@@ -11,11 +11,12 @@
 namespace rnic::bench {
 
 /// Slices of one block overlap where it works at several messages, and a viewer nests what is on one row: so they are
-/// spread over rows, each slice on the first one that is free for as long as it lasts. Slices may come in any order.
-/// A row remembers its last `remembered` slices; before these nothing is put on it any more.
+/// spread over rows, each slice on the first one that has nothing behind its beginning, or else has a gap for it.
+/// Slices may come in any order. A row remembers its last `remembered` slices; before these nothing is put on it any
+/// more.
 class lanes {
  public:
-  static constexpr std::size_t most = 64, remembered = 1024;
+  static constexpr std::size_t most = 64, remembered = 256;
   /// Row for a slice, or `most`: there is none. `begin` < `end`.
   std::size_t place(sim::time_ps begin, sim::time_ps end);
   std::size_t rows() const { return rows_.size(); }
@@ -30,6 +31,7 @@ class lanes {
   };
   static bool put(row& r, sim::time_ps begin, sim::time_ps end);
   std::vector<row> rows_;
+  std::vector<sim::time_ps> ends_;  // by row, of its last slice
 };
 
 }  // namespace rnic::bench

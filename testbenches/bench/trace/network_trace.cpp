@@ -55,6 +55,18 @@ std::uint64_t sender_key(unsigned host, std::uint32_t qpn) { return std::uint64_
 
 }  // namespace
 
+/// What the simulation tells the thread that writes: a gauge's change, or a message, whose marks follow.
+struct network_trace::record {
+  enum class kind : std::uint8_t { gauge, message } what = kind::gauge;
+  std::uint8_t status = 0;
+  bool polled = false;
+  std::uint32_t marks[3] = {0, 0, 0};  ///< of the three ways
+  sim::request_key key;
+  std::uint64_t gauge = 0, value = 0;  ///< value: of a message what followed_requests kept of it
+  sim::time_ps at[3] = {0, 0, 0};      ///< of the change; starts of the ways
+  sim::time_ps nothing_before = 0;     ///< posts of messages that are still to come, for Konata's order
+};
+
 /// What the driver of a host posts and polls.
 class network_trace::host_watcher final : public host_driver::span_source_if {
  public:
@@ -72,7 +84,7 @@ class network_trace::host_watcher final : public host_driver::span_source_if {
 };
 
 network_trace::network_trace(hosts::network& system, const trace_config& config)
-    : system_(system), config_(config), followed_(config.followed, *this) {
+    : system_(system), config_(config), followed_(config.followed, *this), under_way_of_(system.hosts()) {
   if (!config.file.empty()) writer_ = std::make_unique<trace_writer>(config.file, config.title);
   if (!config.konata.empty())
     konata_ = std::make_unique<konata_writer>(config.konata, system.built_from(0).adapter.clock_khz);
@@ -126,10 +138,12 @@ void network_trace::begin(sim::time_ps now) {
   until_ = config_.until > ~sim::time_ps{0} - now ? ~sim::time_ps{0} : now + config_.until;
   if (writer_) writer_->set_origin(now);
   if (konata_) konata_->set_origin(now);
+  records_ = std::make_unique<record_queue>([this](const record_queue::batch& b) { read(b); });
 }
 
 trace_counts network_trace::finish() {
   followed_.finish();
+  if (records_) records_->finish();
   for (gauge_state& g : gauges_)
     if (!g.told && g.value != 0) writer_->counter(g.of, g.name, from_, g.value);
   counts_.not_followed = followed_.not_followed();
@@ -145,15 +159,34 @@ trace_counts network_trace::finish() {
 
 // ---------------------------------------------------------------- gauges
 
-/// One that has not changed since the window began is told of with its first change.
 void network_trace::changed(std::size_t gauge, std::uint64_t value, sim::time_ps at) {
+  if (!records_) {
+    gauges_[gauge].value = value;
+    return;
+  }
+  if (at >= until_) return;
+  record r;
+  r.gauge = gauge;
+  r.value = value;
+  r.at[0] = at;
+  records_->add(&r, 1);
+  records_->end_record();
+}
+
+void network_trace::count_under_way(unsigned host, std::uint64_t number, sim::time_ps now) {
+  if (writer_ && number != under_way_of_[host]) changed(under_way_ + host, number, now);
+  under_way_of_[host] = number;
+}
+
+/// One that has not changed since the window began is told of with its first change.
+void network_trace::write_counter(std::size_t gauge, std::uint64_t value, sim::time_ps at) {
   gauge_state& g = gauges_[gauge];
   if (in_window(at)) {
     if (!g.told && g.value != 0) writer_->counter(g.of, g.name, from_, g.value);
     g.told = true;
     writer_->counter(g.of, g.name, at, value);
   }
-  if (!active_ || at < until_) g.value = value;
+  g.value = value;
 }
 
 // ---------------------------------------------------------------- what is posted and polled
@@ -201,7 +234,7 @@ std::uint32_t network_trace::post(unsigned host, unsigned adapter, const ibv_qp&
       first = id;
     else
       followed_.join(first, id);
-    if (writer_) changed(under_way_ + host, gauges_[under_way_ + host].value + 1, system_.now_ps());
+    count_under_way(host, under_way_of_[host] + 1, system_.now_ps());
   }
   return followed_.rung(first);
 }
@@ -214,9 +247,58 @@ void network_trace::poll(unsigned host, unsigned adapter, const ibv_qp& qp, std:
   for (std::uint32_t i = first; i != last + 1; ++i)
     followed_.polled({adapter, qp.qp_num, static_cast<std::uint16_t>(i)}, now,
                      i == last ? static_cast<std::uint8_t>(wc.status) : std::uint8_t{0}, processors_[host]);
-  const std::uint64_t ended = before - followed_.under_way();
   latest_ = std::max(latest_, now);
-  if (ended != 0 && writer_) changed(under_way_ + host, gauges_[under_way_ + host].value - ended, now);
+  count_under_way(host, under_way_of_[host] - (before - followed_.under_way()), now);
+}
+
+// ---------------------------------------------------------------- to the thread that writes
+
+/// Others have posted, or will post, at `latest_` less what hosts are simulated ahead of each other, or later.
+void network_trace::take(const sim::followed_request& r) {
+  record out;
+  out.what = record::kind::message;
+  out.status = r.status;
+  out.polled = r.polled;
+  out.key = r.key;
+  out.value = r.what;
+  if (konata_ && ++taken_ % konata_interval == 0)
+    out.nothing_before = std::min(followed_.earliest(), latest_ - std::min(latest_, system_.lookahead()));
+  const sim::followed_request::way* const ways[] = {&r.path, &r.beside, &r.beside_answer};
+  for (unsigned i = 0; i < 3; ++i) {
+    out.marks[i] = static_cast<std::uint32_t>(ways[i]->marks.size());
+    out.at[i] = ways[i]->start;
+  }
+  records_->add(&out, 1);
+  for (const auto* w : ways) records_->add(w->marks.data(), w->marks.size());
+  records_->end_record();
+}
+
+void network_trace::read(const record_queue::batch& b) {
+  sim::followed_request::way* const ways[] = {&read_.path, &read_.beside, &read_.beside_answer};
+  for (std::size_t at = 0; at != b.size();) {
+    record r;
+    std::memcpy(&r, b.data() + at, sizeof r);
+    at += sizeof r;
+    if (r.what == record::kind::gauge) {
+      write_counter(r.gauge, r.value, r.at[0]);
+      continue;
+    }
+    read_.key = r.key;
+    read_.what = r.value;
+    read_.polled = r.polled;
+    read_.status = r.status;
+    for (unsigned i = 0; i < 3; ++i) {
+      ways[i]->start = r.at[i];
+      ways[i]->marks.resize(r.marks[i]);
+      const std::size_t bytes = r.marks[i] * sizeof(sim::span::mark);
+      if (bytes != 0) std::memcpy(ways[i]->marks.data(), b.data() + at, bytes);
+      at += bytes;
+    }
+    ++counts_.messages;
+    if (!r.polled) ++counts_.unfinished;
+    if (writer_) write_events(read_);
+    if (konata_) write_konata(read_, r.nothing_before);
+  }
 }
 
 // ---------------------------------------------------------------- what is written
@@ -239,12 +321,19 @@ const network_trace::known_block& network_trace::block_of(const char* name) {
   return b;
 }
 
+const network_trace::known_stage& network_trace::stage_of(const sim::span::mark& m) {
+  const auto at = reinterpret_cast<std::uintptr_t>(m.block) / 8 * 31 + reinterpret_cast<std::uintptr_t>(m.stage);
+  known_stage& k = stages_[at % known_stages];
+  if (k.block != m.block || k.stage != m.stage) k = {m.block, m.stage, &block_of(m.block), quoted(m.stage)};
+  return k;
+}
+
 void network_trace::write_way(const sim::followed_request::way& w, std::string_view of_each) {
   std::array<char, 96> details;
   sim::time_ps begin = w.start;
   trace_writer::place last;  // that an arrow may lead from
   for (const sim::span::mark& m : w.marks) {
-    const known_block& b = block_of(m.block);
+    const known_stage& stage = stage_of(m);
     char* end = details.data() + of_each.copy(details.data(), of_each.size());
     if (m.waited != sim::wait::none) {
       constexpr std::string_view waits = ",\"waits\":\"";
@@ -253,10 +342,10 @@ void network_trace::write_way(const sim::followed_request::way& w, std::string_v
       end += why.copy(end, why.size());
       *end++ = '"';
     }
-    const trace_writer::place at = writer_->slice(b.row, quoted(m.stage), std::min(begin, m.at), m.at,
+    const trace_writer::place at = writer_->slice(stage.of->row, stage.name, std::min(begin, m.at), m.at,
                                                   {details.data(), static_cast<std::size_t>(end - details.data())});
     begin = std::max(begin, m.at);
-    if (at.row == 0 || b.is_cable) continue;
+    if (at.row == 0 || stage.of->is_cable) continue;
     if (last.row != 0 && last.of != at.of) writer_->arrow(last, at);
     last = at;
   }
@@ -277,24 +366,14 @@ void network_trace::write_message(const sim::followed_request& r, std::string_vi
   writer_->slice(f.row, quoted(verb), r.path.start, end, details);
 }
 
-/// Others have posted, or will post, at `latest_` less what hosts are simulated ahead of each other, or later.
-void network_trace::write_konata(const sim::followed_request& r) {
+void network_trace::write_konata(const sim::followed_request& r, sim::time_ps nothing_before) {
   const message_note note = unpacked(r.what);
   const flow_at_host& f = flows_[note.flow];
   konata_->add(r, counts_.messages, f.host,
                f.name + " " + (note.verb == no_verb ? "other" : verbs()[note.verb].name) + " " +
                    std::to_string(note.bytes) + " qpn " + std::to_string(r.key.qpn) + " index " +
                    std::to_string(r.key.index));
-  if (counts_.messages % konata_interval != 0) return;
-  const sim::time_ps apart = system_.lookahead();
-  konata_->write_before(std::min(followed_.earliest(), latest_ - std::min(latest_, apart)));
-}
-
-void network_trace::take(const sim::followed_request& r) {
-  ++counts_.messages;
-  if (!r.polled) ++counts_.unfinished;
-  if (writer_) write_events(r);
-  if (konata_) write_konata(r);
+  konata_->write_before(nothing_before);
 }
 
 void network_trace::write_events(const sim::followed_request& r) {

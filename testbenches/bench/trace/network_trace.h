@@ -14,6 +14,7 @@
 #include "model/sim/followed_requests.h"
 #include "testbenches/bench/onlooker.h"
 #include "testbenches/bench/trace/konata_writer.h"
+#include "testbenches/bench/trace/record_queue.h"
 #include "testbenches/bench/trace/trace_writer.h"
 
 namespace rnic::bench {
@@ -80,18 +81,28 @@ class network_trace final : public onlooker_if, private sim::request_sink_if, pr
     bool told = false;
   };
 
+  struct record;
   void take(const sim::followed_request& r) override;
   void changed(std::size_t gauge, std::uint64_t value, sim::time_ps at) override;
+  void count_under_way(unsigned host, std::uint64_t number, sim::time_ps now);
+  void read(const record_queue::batch& b);
+  void write_counter(std::size_t gauge, std::uint64_t value, sim::time_ps at);
   void watch_gauges();
   bool in_window(sim::time_ps at) const { return active_ && at >= from_ && at < until_; }
   std::uint32_t flow_of(unsigned host, const std::string& name);
   const known_block& block_of(const char* name);
+  struct known_stage {
+    const char *block = nullptr, *stage = nullptr;
+    const known_block* of = nullptr;
+    std::string_view name;  // JSON
+  };
+  const known_stage& stage_of(const sim::span::mark& m);
   trace_writer::process process_of(const std::string& name);
   std::string_view quoted(const char* text);
   void write_way(const sim::followed_request::way& w, std::string_view details);
   void write_message(const sim::followed_request& r, std::string_view message);
   void write_events(const sim::followed_request& r);
-  void write_konata(const sim::followed_request& r);
+  void write_konata(const sim::followed_request& r, sim::time_ps nothing_before);
   void add_rows();
   std::uint32_t post(unsigned host, unsigned adapter, const ibv_qp& qp,
                      const host_driver::span_source_if::posted& requests);
@@ -113,10 +124,17 @@ class network_trace final : public onlooker_if, private sim::request_sink_if, pr
   std::unordered_map<std::uint64_t, sender> senders_;  // by host and queue pair
   std::unordered_map<const char*, known_block> blocks_;
   std::unordered_map<const char*, std::string> texts_;
+  static constexpr std::size_t known_stages = 1024;
+  std::vector<known_stage> stages_{known_stages};  // by the place of both texts
   std::vector<gauge_state> gauges_;
-  sim::time_ps latest_ = 0;    // post or poll
-  std::size_t under_way_ = 0;  // number of the first host's gauge of that
+  sim::time_ps latest_ = 0;                  // poll
+  std::size_t under_way_ = 0;                // number of the first host's gauge of that
+  std::vector<std::uint64_t> under_way_of_;  // by host
+  std::uint64_t taken_ = 0;                  // messages
+  sim::followed_request read_;               // of the thread that writes
   trace_counts counts_;
+  /// From begin() to finish(): what is written with, and counts_, belong to its thread then.
+  std::unique_ptr<record_queue> records_;
 };
 
 }  // namespace rnic::bench

@@ -21,13 +21,21 @@ char* put(char* at, std::string_view text) {
 
 char* put(char* at, std::uint64_t number) { return std::to_chars(at, at + 20, number).ptr; }
 
+constexpr char pairs[] =
+    "000102030405060708091011121314151617181920212223242526272829303132333435363738394041424344454647484950515253545556"
+    "57"
+    "5859606162636465666768697071727374757677787980818283848586878889909192939495969798"
+    "99";
+
+static_assert(sizeof pairs == 201, "two digits each of 0 to 99");
+
 /// Microseconds, exactly.
 char* put_time(char* at, sim::time_ps ps) {
   at = put(at, ps / sim::ps_per_us);
   auto rest = static_cast<std::uint32_t>(ps % sim::ps_per_us);
   if (rest == 0) return at;
   *at = '.';
-  for (unsigned digit = 6; digit != 0; --digit, rest /= 10) at[digit] = static_cast<char>('0' + rest % 10);
+  for (unsigned digit = 5; digit <= 5; digit -= 2, rest /= 100) std::memcpy(at + digit, pairs + 2 * (rest % 100), 2);
   at += 6;
   while (*at == '0') --at;
   return at + 1;

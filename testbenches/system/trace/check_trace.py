@@ -133,10 +133,9 @@ def check_latencies(c):
     count = collections.Counter()
     for number, m in trace.messages.items():
         names = names_of(m)
-        for stage in "transmit", "poll", "doorbell":
-            if stage != "doorbell" or "send queue" not in names:
-                c.expect(names.count(stage) == 1, "loop: message %d has %d stages %s: %s" %
-                         (number, names.count(stage), stage, names))
+        for stage, row in ("post", "root_complex"), ("gather", "adapter.gather"), ("poll", "processor"):
+            times = sum(s[2] == stage and s[3] == m.host and s[4].split(" #")[0] == row for s in m.way)
+            c.expect(times == 1, "loop: message %d has %d stages %s: %s" % (number, times, stage, names))
         hosts = [p for _, _, _, p, _, _ in m.way if p.startswith("h")]
         c.expect(hosts[0] == hosts[-1] == m.host and "h3" in hosts, "loop: message %d is at %s" % (number, hosts))
         c.expect("s1" in [p for _, _, _, p, _, _ in m.way], "loop: message %d misses the switch" % number)
@@ -146,7 +145,7 @@ def check_latencies(c):
     between = {(a.split()[0], b.split()[0]) for a, b, _, _ in trace.arrows if a and b}
     for pair in ("h1", "s1"), ("s1", "h3"), ("h3", "s1"), ("s1", "h1"), ("h2", "s1"), ("s1", "h2"):
         c.expect(pair in between, "loop: no arrow from %s to %s, only %s" % (*pair, sorted(between)))
-    c.expect(len(trace.arrows) >= 4 * 240, "loop: %d arrows" % len(trace.arrows))
+    c.expect(len(trace.arrows) > 3 * 240, "loop: %d arrows" % len(trace.arrows))
     c.expect(all(a and b for a, b, _, _ in trace.arrows), "loop: an arrow that hangs in the air")
 
 
@@ -222,7 +221,9 @@ duration_us = 300
 vlan = 7
 [parameters]
 switch.buffer.flow_control = "pfc"
-switch.buffer.bytes = 300000
+switch.buffer.bytes = 400000
+driver.lossless_global_pause = false
+driver.pfc_mask = 8
 [topology]
 kind = "star"
 hosts = 4

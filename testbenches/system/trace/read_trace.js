@@ -35,10 +35,11 @@ for (const p of Object.values(model.processes)) {
     const slices = [];
     for (const s of t.sliceGroup.slices) {
       placeOf.set(s, p.name + ' ' + t.name);
-      // Nothing lies inside another slice: each has a row of its own.
-      if (s.parentSlice) ++out.overlapping;
       slices.push([s.title, picoseconds(s.start), picoseconds(s.duration), s.args.m, s.args]);
     }
+    // Those of one row follow one another.
+    slices.sort((a, b) => a[1] - b[1]);
+    slices.forEach((s, i) => { if (i !== 0 && s[1] < slices[i - 1][1] + slices[i - 1][2]) ++out.overlapping; });
     for (const s of t.asyncSliceGroup.slices) slices.push([s.title, picoseconds(s.start), picoseconds(s.duration), s.args.m, s.args]);
     process.threads[t.name] = slices;
   }

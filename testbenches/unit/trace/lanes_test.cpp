@@ -16,9 +16,11 @@ TEST(Lanes, SliceIsOnTheFirstRowThatIsFree) {
   EXPECT_EQ(l.place(5, 15), 1u);
   EXPECT_EQ(l.place(9, 11), 2u);
   EXPECT_EQ(l.place(30, 40), 0u);
-  EXPECT_EQ(l.place(20, 30), 0u);  // between two that came before
   EXPECT_EQ(l.place(19, 31), 1u);
-  EXPECT_EQ(l.rows(), 3u);
+  EXPECT_EQ(l.place(19, 29), 2u);
+  EXPECT_EQ(l.place(20, 29), 0u);  // between two that came before
+  EXPECT_EQ(l.place(20, 28), 3u);
+  EXPECT_EQ(l.rows(), 4u);
 }
 
 TEST(Lanes, NothingOverlapsOnARowInWhateverOrderItComes) {
