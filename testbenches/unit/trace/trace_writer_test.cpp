@@ -60,8 +60,9 @@ TEST(TraceWriter, TimesArePicosecondsAndOverlappingSlicesHaveRows) {
   for (const nlohmann::json& e : j["traceEvents"]) {
     if (e["ph"] == "X") slices.push_back(e);
     if (e["ph"] == "s" || e["ph"] == "f") arrows.push_back(e);
-    if (e["ph"] == "C")
+    if (e["ph"] == "C") {
       EXPECT_EQ(e.dump(), R"({"args":{"value":77},"name":"queue bytes","ph":"C","pid":1,"ts":1.00001})");
+    }
   }
   ASSERT_EQ(slices.size(), 3u);
   EXPECT_EQ(slices[0]["ts"].get<double>(), 0.000001);
