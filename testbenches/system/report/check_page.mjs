@@ -150,10 +150,11 @@ for (const [i, size] of [[0, 64], [1, 4096]]) faults.equal(qps.series[i].data, r
   faults.equal(flows.series[0].data, incast.flows.map((f) => f.goodput_gbps), 'goodput of flows of a network');
   const times = await expectFigure(`${idOf('incast.json')}-times`, ['time of a message (µs)', 'flow']);
   faults.equal(points(times, 'typical').map((p) => p[1]), incast.flows.map((f) => f.message_us.typical), 'times of messages of a network');
-  const trace = await expectFigure(`${idOf('pauses.trace.json.gz')}-timeline`, ['time (µs)', 'bytes in the buffer', 'h1 <b>one</b> port 1 priority 3']);
-  faults.equal(points(trace, 's1 port 2'), [[1, 0], [2.5, 4096], [3, 9000], [8, 0], [10, 0], [10, 0]], 'a buffer over time');
-  faults.equal(points(trace, 'paused'), [[3, 5, 0], [7, 10, 0]], 'pauses over time');
-  faults.equal(cells(trace, 1)[0].slice(1), [2, 5, 5 / 9], 'table of pauses');
+  const trace = await expectFigure(`${idOf('pauses.trace.json.gz')}-timeline`, ['time (µs)', 'bytes in the buffer', 'h1 <b>one</b> port1 priority 3', 's1 port0 peer, priority 3']);
+  faults.equal(points(trace, 's1 port2 priority 3'), [[1, 0], [2.5, 4096], [3, 9000], [8, 0], [10, 0], [10, 0]], 'a buffer over time');
+  faults.equal(points(trace, 'paused'), [[3, 5, 0], [7, 10, 0], [2.75, 10, 1]], 'pauses over time');
+  faults.equal(cells(trace, 1).map((r) => r.slice(1)), [[1, 7.25, 7.25 / 9], [2, 5, 5 / 9]], 'table of pauses');
+  faults.expect((await page.$eval(`#${idOf('pauses.trace.json.gz')} .tiles`, (e) => e.textContent)).includes('2 pauses'), 'the pause that a port causes at its peer counts once');
 }
 
 // Two results side by side: per cent by an own sum.

@@ -53,10 +53,10 @@ for (const [name, content] of Object.entries({
   writeFileSync(join(folder, name), content);
   report(name, '-o', `${name}.html`);
   const t = dataOf(`${name}.html`).results[0].result;
-  faults.equal([t.command, t.events, t.from_us, t.to_us], ['trace', 14, 1, 10], `${name}: events and times`);
-  faults.equal((t.buffers || []).map((c) => [c.process, c.name, c.most, c.changes]), [['s1', 'port 0 queue bytes', 70, 2], ['s1', 'port 2 queue bytes', 9000, 5]], `${name}: buffers`);
+  faults.equal([t.command, t.events, t.from_us, t.to_us], ['trace', 16, 1, 10], `${name}: events and times`);
+  faults.equal((t.buffers || []).map((c) => [c.process, c.name, c.most, c.changes]), [['s1', 'port0 priority 3 queue bytes', 70, 2], ['s1', 'port2 priority 3 queue bytes', 9000, 5]], `${name}: buffers`);
   faults.equal(((t.buffers || [])[1] || {}).points, [[1, 0], [2.5, 4096], [3, 9000], [8, 0], [10, 0]], `${name}: the curve of a buffer`);
-  faults.equal((t.pauses || []).map((p) => [p.process, p.name, p.number, p.total_us, p.times]), [['h1 <b>one</b>', 'port 1 paused priority 3', 2, 5, [[3, 5], [7, 10]]]], `${name}: pauses`);
+  faults.equal((t.pauses || []).map((p) => [p.process, p.name, p.number, p.total_us, p.times]), [['s1', 'port0 peer paused priority 3', 1, 7.25, [[2.75, 10]]], ['h1 <b>one</b>', 'adapter.port1 paused priority 3', 2, 5, [[3, 5], [7, 10]]]], `${name}: pauses`);
 }
 
 // A long one: thinned, with its highest value, and sums that are of all.

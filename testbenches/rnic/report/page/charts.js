@@ -119,7 +119,7 @@ export function figure({ id, title, says, option, height = 340, controls = [], t
     plot.setAttribute('aria-label', `${title}. ${sentence()}`);
     const content = [typeof table === 'function' ? table() : table].flat().filter((c) => c);
     const open = numbers.firstChild && numbers.firstChild.open;
-    numbers.replaceChildren(...(content.length ? [details('The numbers', content)] : []));
+    numbers.replaceChildren(...(content.length ? [details(el('span', {}, 'The numbers', el('span', { class: 'unseen' }, ` of: ${title}`)), content)] : []));
     if (open && numbers.firstChild) numbers.firstChild.open = true;
     draw();
   };

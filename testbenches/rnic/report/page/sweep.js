@@ -232,13 +232,13 @@ function parallel(entry, points, axes, metrics) {
       const label = { color: t.ink, fontSize: 11, textBorderColor: t.surface, textBorderWidth: 4 };
       return {
         legend: null, grid: { show: false },
-        parallel: { left: 40, right: 70, top: 44, bottom: 24, parallelAxisDefault: { nameLocation: 'end', nameGap: 14, nameTextStyle: { color: t.ink, fontSize: 11, width: Math.max(60, width / (axes.length + 1) - 12), overflow: 'truncate' }, axisLine: { lineStyle: { color: t.soft } }, axisLabel: label } },
+        parallel: { left: 64, right: 76, top: 44, bottom: 24, parallelAxisDefault: { nameLocation: 'end', nameGap: 14, nameTextStyle: { color: t.ink, fontSize: 11, width: Math.max(60, width / (axes.length + 1) - 12), overflow: 'truncate' }, axisLine: { lineStyle: { color: t.soft } }, axisLabel: label } },
         parallelAxis: [
           ...axes.map((a, dim) => ({ dim, name: short(a.name), type: 'category', data: a.values.map((v) => number(v)), axisLabel: label })),
           { dim: axes.length, name: choice.metric, type: 'value', scale: true, axisLabel: label }
         ],
         series: [{
-          type: 'parallel', lineStyle: { width: 2, opacity: 0.75 },
+          type: 'parallel', lineStyle: { width: 2, opacity: some.length > 300 ? 0.3 : 0.75 },
           data: some.map((p) => {
             const part = high > low ? (p.results[choice.metric] - low) / (high - low) : 0;
             return { value: [...axes.map((a) => number(p.axes[a.name])), p.results[choice.metric]], lineStyle: { color: ramp(t)[2 + Math.round(part * 7)] } };
