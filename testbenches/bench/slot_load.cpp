@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/slot_load.h"
 
-#include <memory>
 #include <stdexcept>
-#include <systemc>
 #include <vector>
 
-#include "model/pcie/endpoint.h"
-#include "model/pcie/pcie_core.h"
+#include "testbenches/bench/slot.h"
 
 namespace rnic::bench {
 
@@ -126,82 +123,11 @@ class pair_source : public sim::clocked_block {
   sim::time_ps asked_ = 0, sum_ps_ = 0;
 };
 
-struct nothing_mapped : pcie::register_file_if {
-  std::uint32_t read32(std::uint16_t, std::uint64_t) override { return 0; }
-};
-
-class command_end : public sim::clocked_block {
- public:
-  command_end(const char* name, sim::clock_domain& domain)
-      : clocked_block(name, domain), in(*this), channel(std::string(name) + ".channel", domain, 4) {
-    in.bind(channel);
+struct loaded_slot : slot {
+  explicit loaded_slot(const hosts::node_config& c, std::uint32_t pair_bytes = 64)
+      : slot(c), source(core, endpoint.dma().client(0)), pairs(core, endpoint.dma().client(1), pair_bytes) {
+    bring_up();
   }
-  sim::fifo_in<pcie::mmio_write> in;
-  sim::fifo<pcie::mmio_write> channel;
-
- private:
-  void tick() override {
-    if (in.can_pop()) in.pop();
-  }
-};
-
-class no_interrupts : public sim::clocked_block {
- public:
-  explicit no_interrupts(sim::clock_domain& domain)
-      : clocked_block("interrupts", domain), out(*this), channel("interrupts.channel", domain, 4) {
-    out.bind(channel);
-  }
-  sim::fifo_out<pcie::msix_request> out;
-  sim::fifo<pcie::msix_request> channel;
-
- private:
-  void tick() override {}
-};
-
-struct slot {
-  explicit slot(const hosts::node_config& c, std::uint32_t pair_bytes = 64)
-      : core("core", base, sim::clock_period::from_khz(c.adapter.clock_khz)),
-        uncore("uncore", base, sim::clock_period::from_khz(c.uncore_khz)),
-        memory(c.memory),
-        root("root", uncore, c.root_complex, memory, packets, spans, statistics),
-        endpoint("pcie", core, c.adapter.pcie, 2, bar0, bar2, packets, spans, statistics),
-        core_side(pcie::core_domain::of(endpoint, spans)),
-        command("command", core),
-        doorbell("doorbell", core),
-        interrupts(core),
-        setup(root, c.bus_setup),
-        source(core, endpoint.dma().client(0)),
-        pairs(core, endpoint.dma().client(1), pair_bytes) {
-    endpoint.command_out.bind(command.channel);
-    endpoint.doorbell_out.bind(doorbell.channel);
-    endpoint.dma().msix().bind(interrupts.channel);
-    endpoint.connect(root);
-    root.connect(endpoint);
-    setup.start();
-    while (!setup.done()) pass(sim::ps_per_us);
-  }
-  void pass(sim::time_ps duration) {
-    base.run_ahead_until(base.now_ps() + duration);
-    sc_core::sc_start(sc_core::sc_time::from_value(duration));
-  }
-  template <class Source>
-  void finish(const Source& s) {
-    while (!s.done()) pass(10 * sim::ps_per_us);
-  }
-
-  sim::timebase base;
-  sim::clock_domain core, uncore;
-  payload::tlp_pool packets;
-  sim::span_recorder spans;
-  sim::statistics statistics;
-  host::host_memory memory;
-  nothing_mapped bar0, bar2;
-  host::root_complex root;
-  pcie::endpoint endpoint;
-  std::unique_ptr<pcie::core_domain> core_side;
-  command_end command, doorbell;
-  no_interrupts interrupts;
-  host::bus_setup setup;
   dma_source source;
   pair_source pairs;
 };
@@ -209,7 +135,7 @@ struct slot {
 }  // namespace
 
 double dma_write_gbps(const hosts::node_config& config, const write_load& load) {
-  slot s(config);
+  loaded_slot s(config);
   // Each begins `offset` bytes behind a line of its own, as the program that was published does it.
   const std::uint64_t stride = (load.offset + load.bytes + 63) / 64 * 64;
   const auto buffer = s.memory.allocate(stride * load.writes);
@@ -228,7 +154,7 @@ double dma_write_gbps(const hosts::node_config& config, const write_load& load) 
 }
 
 sim::time_ps dma_read_ps(const hosts::node_config& config, std::uint32_t bytes) {
-  slot s(config);
+  loaded_slot s(config);
   const auto buffer = s.memory.allocate(bytes);
   std::vector<std::uint8_t> destination(bytes);
   pcie::dma_request r;
@@ -243,7 +169,7 @@ sim::time_ps dma_read_ps(const hosts::node_config& config, std::uint32_t bytes) 
 double dma_write_read_extra_ns(const hosts::node_config& config, std::uint32_t bytes, std::uint64_t window,
                                host::memory_class where) {
   constexpr std::uint64_t small = 4096;
-  slot s(config, bytes);
+  loaded_slot s(config, bytes);
   const auto buffer = s.memory.allocate(window, host::host_memory::page_bytes, where);
   s.pairs.start(buffer.address, small, 2000, 1000);
   s.finish(s.pairs);

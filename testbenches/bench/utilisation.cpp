@@ -44,10 +44,12 @@ std::string spaced(const std::string& name) {
   return text;
 }
 
-/// "a.adapter.responder.check" is "responder check of adapter a".
+/// "a.adapter.responder.check" is "responder check of adapter a", "a.root_complex.iommu.lookup" "iommu lookup of host
+/// a".
 std::string words(const std::string& path) {
   const std::size_t first = path.find('.'), block = path.find('.', first + 1) + 1;
-  return spaced(path.substr(block)) + " of adapter " + path.substr(0, first);
+  const bool adapter = path.compare(first + 1, block - first - 2, "adapter") == 0;
+  return spaced(path.substr(block)) + (adapter ? " of adapter " : " of host ") + path.substr(0, first);
 }
 
 void add_counted(utilisation& u, const sim::clock_domain& clock) {
@@ -103,6 +105,7 @@ utilisation measure_utilisation(hosts::pair_if& system) {
   for (unsigned side = 0; side < 2; ++side) add("processor " + system.name(side), system.name(side) + "_bus.busy_ps");
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);
+  for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_counted(u, n->root().domain());
   for (unsigned side = 0; side < 2; ++side) {
     const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
     const std::string own = system.name(side), peer = system.name(1 - side);

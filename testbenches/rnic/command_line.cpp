@@ -23,6 +23,7 @@ command_line::command_line(std::string where)
   app_.set_version_flag("--version", version(), "Version and commit");
   app_.require_subcommand(0, 1);  // that there is one is checked in run(): an unknown one is to be named
   add_measurements(*this);
+  add_dma(*this);
   add_run(*this);
   add_sweep(*this);
   add_compare(*this);

@@ -49,6 +49,7 @@ class command_line {
 
 // By the rooms, in the order of the help.
 void add_measurements(command_line& line);
+void add_dma(command_line& line);
 void add_run(command_line& line);
 void add_sweep(command_line& line);
 void add_compare(command_line& line);

@@ -173,6 +173,21 @@ struct trace_options {
   std::vector<std::string> flows;    ///< names; empty: all
 };
 
+struct dma_options {
+  common_options common;
+  std::vector<std::string> tests{"lat_rd", "bw_rd", "bw_wr", "bw_rdwr"};  ///< bench::dma_test_names()
+  std::vector<std::uint32_t> sizes{64, 128, 256, 512, 1024, 2048};
+  std::uint32_t offset = 0;
+  std::uint64_t window = 8192;
+  std::string pattern = "random";   ///< or sequential
+  std::string cache = "host";       ///< what of the window is cached first: none, host or device
+  std::string node = "local";       ///< or remote
+  std::string card = "pcie-bench";  ///< or adapter
+  std::uint64_t llc = 15u << 20;    ///< bytes
+  unsigned count = 0;               ///< transfers that count, 0: as the test needs
+  unsigned jobs = 0;                ///< processes at a time, 0: as many as the machine has processors
+};
+
 struct fabric_options {
   common_options common;
   trace_options trace;
@@ -227,6 +242,7 @@ int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
 int run_soak(const soak_options& options);
+int run_dma(const dma_options& options);
 int run_replay(const replay_options& options);
 int run_serve(const serve_options& options);
 int run_info(const info_options& options);

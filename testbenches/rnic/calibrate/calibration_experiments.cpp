@@ -14,9 +14,6 @@ namespace rnic::program {
 namespace {
 
 constexpr std::uint32_t hop_ps = 250'000;  // cut-through switch (calibration 5)
-// What the measuring card's engine adds to a read beside the 33 ns of its interface and of the crossing between its
-// clocks: its 560 ns for 64 bytes (C02), less the 310 ns of the host (calibration 5).
-constexpr double card_engine_ns = 560 - 310 - 33;
 
 void put_between(network over, common_options& common, traffic_options& traffic) {
   if (over == network::direct_40g) return;
@@ -53,7 +50,8 @@ double write_and_read(const common_options& common, std::uint32_t bytes, std::ui
 }
 
 double dma_read(const common_options& common, std::uint32_t bytes) {
-  return static_cast<double>(bench::dma_read_ps(with_measuring_card(common), bytes)) / 1000 + card_engine_ns;
+  return static_cast<double>(bench::dma_read_ps(with_measuring_card(common), bytes)) / 1000 +
+         static_cast<double>(bench::card_engine_ps) / 1000;
 }
 
 double typical_latency(const common_options& common, const char* verb, std::uint32_t bytes, network over) {
