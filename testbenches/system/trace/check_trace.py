@@ -356,9 +356,8 @@ def check_konata(c):
         c.expect(i["label"].split()[:2] == [m.flow, m.verb] and i["thread"] == int(m.host[1:]) - 1, "konata: %s" % i)
 
 
-def check_cost(c):
-    """Of 10^5 messages nothing is lost, and the processors' time has a bound. Text is made in a thread of its own: with a
-    processor free for that the run takes less than twice as long, which a busy machine cannot show."""
+def check_many(c):
+    """Of 10^5 messages none is lost on the way into the file; what that costs is said, and nothing is asserted of it."""
     for size in 64, 1024:
         text = TRANSPORT % ("many", "write = 1", "rc", size)
         file = c.file(text.replace("depth = 4", "depth = 16").replace("messages = 40", "messages = 100000"), "many.toml")
@@ -371,8 +370,9 @@ def check_cost(c):
                          time.monotonic() - since))
         told = result["trace"]
         c.expect(told["messages"] == 100000 and told["late_marks"] == told["not_followed"] == 0, "10^5: %s" % told)
-        c.expect(used[1][0] <= 5 * used[0][0], "10^5 messages of %d bytes: %.1f s of processors, with a trace %.1f s" %
-                 (size, used[0][0], used[1][0]))
+        with open(path, encoding="utf-8") as f:
+            written = sum('"latency_ps"' in line for line in f)
+        c.expect(written == 100000, "10^5: %d messages are in the file" % written)
         print("10^5 messages of %d bytes: %.2f s (%.2f s of processors), with a trace %.2f s (%.2f s), %.0f MB" %
               (size, used[0][1], used[0][0], used[1][1], used[1][0], os.path.getsize(path) / 1e6))
         os.remove(path)
@@ -380,4 +380,4 @@ def check_cost(c):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Traces, [check_latencies, check_changes_nothing, check_transports, check_loss,
-                                          check_open_loop, check_counters, check_window, check_fabric, check_konata, check_cost]))
+                                          check_open_loop, check_counters, check_window, check_fabric, check_konata, check_many]))
