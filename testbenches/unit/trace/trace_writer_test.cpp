@@ -87,7 +87,8 @@ TEST(TraceWriter, MoreThanTheRowsAreAsynchronous) {
   for (std::size_t i = 0; i <= lanes::most; ++i) w.slice(block, "\"s\"", 1, 100, "\"m\":1");
   w.close();
   std::string phases;
-  for (const nlohmann::json& e : nlohmann::json::parse(text_of(file))["traceEvents"])
+  const nlohmann::json j = nlohmann::json::parse(text_of(file));
+  for (const nlohmann::json& e : j["traceEvents"])
     if (e["ph"] != "M" && e["ph"] != "X") phases += e["ph"].get<std::string>();
   EXPECT_EQ(phases, "be");
 }
