@@ -97,18 +97,18 @@ export function figure({ id, title, says, option, height = 340, controls = [], t
   const numbers = el('div', { class: 'numbers' });
   const root = el('figure', { id }, el('figcaption', {}, el(heading, {}, title), text),
     controls.length ? el('div', { class: 'controls' }, controls) : null, plot, numbers);
-  let chart, width = 0;
-  const draw = () => {
-    if (!root.isConnected) return;
-    width = plot.clientWidth;
-    if (width === 0) return;
-    const t = theme();
-    plot.style.height = `${typeof height === 'function' ? height(width) : height}px`;
-    if (!chart) chart = init(plot, null, { renderer: 'svg' });
+  let chart, width = 0, tall = 0;
+  const draw = (t = theme(), room = plot.clientWidth) => {
+    if (!root.isConnected || room === 0) return;
+    const high = typeof height === 'function' ? height(room) : height, changed = room !== width || high !== tall;
+    width = room;
+    tall = high;
+    if (changed) plot.style.height = `${high}px`;
+    if (!chart) chart = init(plot, null, { renderer: 'svg', width, height: high });
+    else if (changed) chart.resize({ width, height: high, silent: true });
     const { tooltip, legend, grid, ...own } = option(t, width);
     const b = base(t);
     for (const x of [own.xAxis].flat()) if (x && x.name && x.nameGap === undefined) x.nameGap = 26;
-    chart.resize();
     chart.setOption({
       ...b, ...own, tooltip: { ...b.tooltip, ...tooltip }, legend: legend === null ? { show: false } : { ...b.legend, ...legend },
       grid: Array.isArray(grid) ? grid : { ...b.grid, ...grid }
@@ -124,13 +124,15 @@ export function figure({ id, title, says, option, height = 340, controls = [], t
     draw();
   };
   update();
-  new ResizeObserver(() => { if (plot.clientWidth !== width) draw(); }).observe(plot);
-  all.push({ id, draw, chart: () => chart });
+  new ResizeObserver(() => { if (plot.clientWidth !== width && plot.clientWidth !== 0) draw(); }).observe(plot);
+  all.push({ id, draw, room: () => plot.clientWidth, chart: () => chart });
   return { root, update };
 }
 
 export function drawAll() {
-  for (const f of all) f.draw();
+  // All sizes are read before anything is drawn, so that the browser lays the page out once.
+  const t = theme(), rooms = all.map((f) => f.room());
+  all.forEach((f, n) => f.draw(t, rooms[n]));
 }
 
 export function showPatterns(shown) {
