@@ -27,8 +27,10 @@ demand demand_of(const experiment_file& e) {
   for (unsigned h = 0; h < e.shape.hosts().size(); ++h) {
     demand d{1, 0};
     for (const bench::workload_config& w : e.workloads) {
-      const std::uint64_t sends = std::count(w.from.begin(), w.from.end(), h) * w.to.size(),
-                          receives = std::count(w.to.begin(), w.to.end(), h) * w.from.size(),
+      const auto times_in = [h](const std::vector<unsigned>& hosts) {
+        return static_cast<std::uint64_t>(std::count(hosts.begin(), hosts.end(), h));
+      };
+      const std::uint64_t sends = times_in(w.from) * w.to.size(), receives = times_in(w.to) * w.from.size(),
                           queue_pairs = (sends + receives) * w.threads * w.qps;
       if (queue_pairs == 0) continue;
       d.queue_pairs += 2 * queue_pairs;  // XRC has two for one
