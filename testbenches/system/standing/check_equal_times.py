@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from nested import difference
+
 VARIANTS = {
     "one activation an instant": ["--set", "sim.run_ahead=false"],
     "not served apart": ["--pcap", "frames.pcap"],
@@ -91,20 +93,6 @@ def run(program, arguments, folder):
     for name in ("parameters", "set", "file"):
         results.pop(name, None)
     return results, "%d %s" % (done.returncode, done.stdout)
-
-
-def flat(j, path=""):
-    """{path: value} of nested results."""
-    if isinstance(j, dict):
-        return {k: v for key, below in j.items() for k, v in flat(below, path + "/" + key).items()}
-    if isinstance(j, list):
-        return {k: v for i, below in enumerate(j) for k, v in flat(below, "%s/%d" % (path, i)).items()}
-    return {path: j}
-
-
-def difference(a, b):
-    a, b = flat(a), flat(b)
-    return ["%s %s, not %s" % (k, b.get(k), a.get(k)) for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)]
 
 
 def check(program, number):

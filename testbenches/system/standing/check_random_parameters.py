@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from nested import difference
+
 # Short runs that between them use every block: loss, repetitions, NAKs and RNR; many queue pairs over few units; READs
 # and atomics; datagrams; shared receive queues; pauses of a receiver that is too slow.
 RUNS = [
@@ -132,20 +134,6 @@ def legal(program, known, number, folder):
             named = [p for p in settings if p.rsplit(".", 1)[-1] in done.stderr] or list(settings)
         for p in named[:1]:
             del settings[p]
-
-
-def flat(j, path=""):
-    """{path: value} of nested results."""
-    if isinstance(j, dict):
-        return {k: v for key, below in j.items() for k, v in flat(below, path + "/" + key).items()}
-    if isinstance(j, list):
-        return {k: v for i, below in enumerate(j) for k, v in flat(below, "%s/%d" % (path, i)).items()}
-    return {path: j}
-
-
-def difference(a, b):
-    a, b = flat(a), flat(b)
-    return ["%s %s, not %s" % (k, b.get(k), a.get(k)) for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)]
 
 
 def check_set(program, known, number):

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+from nested import difference, flat
+
 EXPERIMENTS = [
     ["latency", "--verb", "write", "--sizes", "1,64,4096,65536", "--iterations", "8"],
     ["latency", "--verb", "send", "--sizes", "0,200,5000", "--iterations", "8", "--ip", "6"],
@@ -111,19 +113,9 @@ def run(program, arguments, settings, folder, name):
     return result, capture, done.stdout
 
 
-def flat(j, path=""):
-    """{path: value} of nested results."""
-    if isinstance(j, dict):
-        return {k: v for key, below in j.items() for k, v in flat(below, path + "/" + key).items()}
-    if isinstance(j, list):
-        return {k: v for i, below in enumerate(j) for k, v in flat(below, "%s/%d" % (path, i)).items()}
-    return {path: j}
-
-
 def compare(normal, other, what, faults):
     """Adds a line for each part of a run that is not the same: for results, what in them."""
-    a, b = flat(normal[0]), flat(other[0])
-    different = ["%s is %s, not %s" % (k, b.get(k), a.get(k)) for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)]
+    different = difference(normal[0], other[0])
     if different:
         faults.append("%s: %d results differ: %s" % (what, len(different), "; ".join(different[:6])))
     for part, x, y in zip(("capture", "text"), normal[1:], other[1:]):
