@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/child.h"
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace rnic::bench {
 
@@ -73,6 +77,24 @@ std::string child::finish() {
   if (status != 0 || text.empty()) throw std::runtime_error("the process came to an end before its result");
   if (text.front() == failed) throw std::runtime_error(text.substr(1));
   return text.substr(1);
+}
+
+void run_children(std::size_t count, unsigned jobs, const std::function<std::string(std::size_t)>& body,
+                  const std::function<void(std::size_t, child&)>& ended) {
+  if (jobs == 0) jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::pair<std::size_t, child>> now;
+  for (std::size_t next = 0; next < count || !now.empty();) {
+    for (; now.size() < jobs && next < count; ++next)
+      now.emplace_back(next, child([&body, next] { return body(next); }));
+    std::vector<pollfd> waits;
+    for (const auto& [number, process] : now) waits.push_back({process.pipe(), POLLIN, 0});
+    if (::poll(waits.data(), waits.size(), -1) < 0) continue;  // interrupted
+    for (std::size_t i = now.size(); i-- != 0;) {
+      if (waits[i].revents == 0) continue;
+      ended(now[i].first, now[i].second);
+      now.erase(now.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
 }
 
 }  // namespace rnic::bench

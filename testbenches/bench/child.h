@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <stdexcept>
@@ -31,6 +32,12 @@ class child {
   pid_t process_ = -1;
   int pipe_ = -1;
 };
+
+/// Runs `body(0)` to `body(count - 1)`, each in a process of its own, `jobs` at a time (0: one for each processor).
+/// `ended` is told which one has ended, in the order in which they end, and calls finish() on it. What it throws ends
+/// the others' turn: those under way are waited for.
+void run_children(std::size_t count, unsigned jobs, const std::function<std::string(std::size_t)>& body,
+                  const std::function<void(std::size_t, child&)>& ended);
 
 /// The result of `body`, text or a plain structure, from a process of its own. Throws as child::finish().
 template <class Body>

@@ -2,14 +2,12 @@
 // `rnic calibrate`: published figures beside the model's. Each point is measured in a process of its own, because a
 // SystemC kernel serves one system.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "testbenches/bench/child.h"
@@ -30,40 +28,20 @@ struct measurement {
   bool in_band() const { return obtained && std::abs(error_pct()) <= point->band_pct; }
 };
 
-struct running {
-  measurement* of = nullptr;
-  bench::child process;
-};
-
-running start(measurement& m, const common_options& common) {
-  return {&m, bench::child([&m, &common] { return fmt::format("{:a}", m.point->measure(common)); })};
-}
-
-void finish(running& r) {
-  try {
-    r.of->obtained = std::stod(r.process.finish());
-  } catch (const std::exception& e) {
-    r.of->failure = e.what();
-  }
-}
-
 void measure_all(std::vector<measurement>& all, const calibrate_options& options) {
-  const unsigned jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   progress shown(options.common, "calibrate", all.size());
-  std::vector<running> now;
-  std::size_t next = 0, done = 0;
-  while (done < all.size()) {
-    while (now.size() < jobs && next < all.size()) now.push_back(start(all[next++], options.common));
-    std::vector<pollfd> waits;
-    for (const running& r : now) waits.push_back({r.process.pipe(), POLLIN, 0});
-    ::poll(waits.data(), waits.size(), -1);
-    for (std::size_t i = now.size(); i-- != 0;) {
-      if (waits[i].revents == 0) continue;
-      finish(now[i]);
-      now.erase(now.begin() + static_cast<std::ptrdiff_t>(i));
-      shown.at(++done);
-    }
-  }
+  std::size_t done = 0;
+  bench::run_children(
+      all.size(), options.jobs,
+      [&](std::size_t i) { return fmt::format("{:a}", all[i].point->measure(options.common)); },
+      [&](std::size_t i, bench::child& process) {
+        try {
+          all[i].obtained = std::stod(process.finish());
+        } catch (const std::exception& e) {
+          all[i].failure = e.what();
+        }
+        shown.at(++done);
+      });
 }
 
 void print(const std::vector<measurement>& all) {

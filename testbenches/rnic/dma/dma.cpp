@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <deque>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "testbenches/bench/child.h"
@@ -35,7 +33,10 @@ hosts::node_config dma_host(const dma_options& o) {
 bench::dma_load dma_load_of(const dma_options& o, const std::string& test, std::uint32_t bytes) {
   bench::dma_load l;
   const std::vector<std::string>& names = bench::dma_test_names();
-  l.test = static_cast<bench::dma_test>(std::find(names.begin(), names.end(), test) - names.begin());
+  const auto at = std::find(names.begin(), names.end(), test);
+  if (at == names.end())
+    throw usage_error("--test: " + test + ": expected one of " + fmt::format("{}", fmt::join(names, ", ")));
+  l.test = static_cast<bench::dma_test>(at - names.begin());
   l.bytes = bytes;
   l.offset = o.offset;
   l.window = o.window;
@@ -79,22 +80,19 @@ nlohmann::json dma_row_or_refusal(const dma_options& o, const std::string& test,
 }
 
 nlohmann::json dma_rows(const dma_options& o) {
-  const unsigned jobs = o.jobs != 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::pair<std::string, std::uint32_t>> all;
   for (const std::string& test : o.tests)
     for (const std::uint32_t bytes : o.sizes) all.emplace_back(test, bytes);
   progress shown(o.common, "dma", all.size());
-  nlohmann::json rows = nlohmann::json::array();
-  std::deque<bench::child> now;
-  std::size_t next = 0;
-  while (rows.size() < all.size()) {
-    for (; now.size() < jobs && next < all.size(); ++next)
-      now.emplace_back([&o, &m = all[next]] { return dma_row_or_refusal(o, m.first, m.second).dump(); });
-    rows.push_back(nlohmann::json::parse(now.front().finish()));
-    now.pop_front();
-    if (rows.back().contains("refused")) throw sim::config_error(rows.back()["refused"].get<std::string>());
-    shown.at(rows.size());
-  }
+  std::vector<nlohmann::json> rows(all.size());
+  std::size_t done = 0;
+  bench::run_children(
+      all.size(), o.jobs, [&](std::size_t i) { return dma_row_or_refusal(o, all[i].first, all[i].second).dump(); },
+      [&](std::size_t i, bench::child& process) {
+        rows[i] = nlohmann::json::parse(process.finish());
+        if (rows[i].contains("refused")) throw sim::config_error(rows[i]["refused"].get<std::string>());
+        shown.at(++done);
+      });
   return rows;
 }
 
