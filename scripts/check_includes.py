@@ -6,7 +6,7 @@ abi, wire, sim: nothing of ours. payload, register_bus: those three. A block of 
 headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface header. tlm: what
 the model shows to others (payloads and the two ends of the slot). firmware: abi, wire and the hardware's interface as a
 data book would print it (registers, contexts, ICM map). host_driver: abi and wire. Their bus folders: everything of
-model and tlm. host_driver/hosts, whole hosts: anything but testbenches. testbenches: anything, but the parts of the program in their order; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
+model and tlm. host_driver/hosts, whole hosts: anything but testbenches and host_driver/workloads, which stands on them. testbenches: anything, but the parts of the program in their order; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
 ground floor, at sockets, in bus folders and in testbenches.
 """
 import pathlib
@@ -69,7 +69,7 @@ def room(path):
     parts = path.split("/")
     if parts[0] == "model":
         return "/".join(parts[:2])
-    if parts[0] in ("firmware", "host_driver") and len(parts) > 2 and parts[1] in ("bus", "hosts"):
+    if parts[0] in ("firmware", "host_driver") and len(parts) > 2 and parts[1] in ("bus", "hosts", "workloads"):
         return "/".join(parts[:2])
     return parts[0]
 
@@ -85,8 +85,12 @@ def allowed(source, target):
         return False
     if me == other or me == "testbenches":
         return True
-    if other in ("testbenches", "host_driver/hosts"):
-        return other == "host_driver/hosts" and me == "testbenches"
+    if other == "testbenches":
+        return False
+    if me == "host_driver/workloads":
+        return True
+    if other in ("host_driver/hosts", "host_driver/workloads"):
+        return False
     if me == "host_driver/hosts":
         return True
     if me in GROUND:
@@ -118,7 +122,7 @@ def allowed(source, target):
 
 def may_see_systemc(path):
     me = room(path)
-    return (me in ("testbenches", "host_driver/hosts") or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
+    return (me in ("testbenches", "host_driver/hosts", "host_driver/workloads") or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
             or "socket" in path or "_rim." in path or path.startswith(("tlm/platform_bridge", "tlm/payload_sender", "model/host/")))
 
 
@@ -148,7 +152,7 @@ def self_test():
                ("firmware/a.cpp", "model/payload/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
                ("host_driver/a.cpp", "model/icm/contexts.h"), ("rtl/icrc/a.cpp", "model/icrc/icrc_model.h"),
                ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("host_driver/a.cpp", "host_driver/hosts/node.h"),
-               ("host_driver/hosts/a.cpp", "testbenches/bench/verb.h"), ("tlm/a.h", "model/mac/mac.h"),
+               ("host_driver/hosts/a.cpp", "testbenches/bench/flow.h"), ("host_driver/hosts/a.cpp", "host_driver/workloads/verb.h"), ("host_driver/workloads/a.cpp", "testbenches/bench/flow.h"), ("host_driver/a.cpp", "host_driver/workloads/verb.h"), ("tlm/a.h", "model/mac/mac.h"),
                ("model/mac/a.cpp", "tlm/capture.h"), ("model/payload/a.h", "model/register_bus/cr_space.h"),
                ("model/sim/a.h", "model/payload/frame.h"),
                ("model/mac/a.cpp", "model/pcie/link.h"), ("firmware/a.cpp", "model/icm/context_cache.h"),

@@ -43,7 +43,7 @@ class dma_traffic : public sim::clocked_block {
   }
   bool done() const { return ended_ == total_; }
   std::uint64_t ended() const { return ended_; }
-  latency_record latencies;
+  workloads::latency_record latencies;
   sim::time_ps counted_from = 0, counted_to = 0;
   std::uint64_t counted = 0;  ///< answers between these two
   std::uint64_t failed = 0;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host_driver/hosts/node.h"
-#include "testbenches/bench/load/latency_record.h"
+#include "host_driver/workloads/latency_record.h"
 #include "testbenches/bench/measuring_card.h"
 
 namespace rnic::bench {
@@ -39,10 +39,10 @@ struct dma_load {
 };
 
 struct dma_outcome {
-  latency_record latencies;  ///< of lat_rd and lat_wrrd
-  double gbps = 0;           ///< of payload; bw_rdwr: of each way
-  double mtps = 0;           ///< transfers, in millions a second; bw_rdwr: of each way
-  std::uint64_t failed = 0;  ///< transfers that were not answered with success
+  workloads::latency_record latencies;  ///< of lat_rd and lat_wrrd
+  double gbps = 0;                      ///< of payload; bw_rdwr: of each way
+  double mtps = 0;                      ///< transfers, in millions a second; bw_rdwr: of each way
+  std::uint64_t failed = 0;             ///< transfers that were not answered with success
   std::vector<std::pair<std::string, std::uint64_t>> counters;  ///< of root complex, IOMMU and link, by their names
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr sim::time_ps quiet_time = 1'000 * sim::ps_per_us;  // behind which nothing is expected any more
 }  // namespace
 
-flow::flow(hosts::network& system, const flow_config& config, onlooker_if* onlooker)
+flow::flow(hosts::network& system, const flow_config& config, workloads::onlooker_if* onlooker)
     : system_(system),
       config_(config),
       onlooker_(onlooker),
@@ -21,7 +21,7 @@ flow::flow(hosts::network& system, const flow_config& config, onlooker_if* onloo
   config_.connection.receive_depth = config.what->receives ? 2 * config.depth : 1;
   config_.connection.inline_bytes = 0;
   config_.connection.rd_atomic = 16;
-  headroom_ = config.connection.type == IBV_QPT_UD ? datagram_headroom : 0;
+  headroom_ = config.connection.type == IBV_QPT_UD ? workloads::datagram_headroom : 0;
   stride_ = headroom_ + (std::uint64_t{std::max(config.size, 64u)} + 63) / 64 * 64;
   lanes_.resize(config.qps);
   under_way_.resize(std::size_t{config.qps} * config.depth);
@@ -38,8 +38,8 @@ void flow::create(unsigned host) {
     hosts::endpoint& first = *at_[end];
     memory_[end] = hosts::make_buffer(first, headroom_ + stride_ * lanes_.size());
     const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth * 2 + 16;
-    (end == 0 ? send_cq_ : receive_cq_) = new_cq(first, entries);
-    unused_[end] = new_cq(first, 16);
+    (end == 0 ? send_cq_ : receive_cq_) = workloads::new_cq(first, entries);
+    unused_[end] = workloads::new_cq(first, 16);
     for (std::size_t i = 0; i < lanes_.size(); ++i)
       lanes_[i].ends[end].create(at(end, i), config_.connection, *(end == 0 ? send_cq_ : unused_[1]),
                                  *(end == 0 ? unused_[0] : receive_cq_));
@@ -50,7 +50,7 @@ void flow::create(unsigned host) {
 
 void flow::connect(unsigned host) {
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-    link_end* const ends = lanes_[i].ends;
+    workloads::link_end* const ends = lanes_[i].ends;
     if (config_.from == host) ends[0].connect(ends[1], i, i);
     if (config_.to != host) continue;
     ends[1].connect(ends[0], i, i);
@@ -87,7 +87,7 @@ void flow::post(std::uint32_t index) {
   wr.sg_list = segments.list.data();
   wr.num_sge = segments.count;
   wr.send_flags = IBV_SEND_SIGNALED;
-  make_message(wr, *config_.what, memory_[1].address(place(index)), memory_[1].region->rkey, l.operations);
+  workloads::make_message(wr, *config_.what, memory_[1].address(place(index)), memory_[1].region->rkey, l.operations);
   if (config_.what->atomic) ++l.operations;
   l.ends[0].aim(wr);
   l.ends[0].post_send(wr);
@@ -97,8 +97,8 @@ void flow::post(std::uint32_t index) {
 
 /// False: the flow has failed.
 bool flow::take_completions(sim::time_ps timeout) {
-  std::array<ibv_wc, poll_batch> wc{};
-  const int n = at_[0]->device->wait_cq(send_cq_, poll_batch, wc.data(), std::max<sim::time_ps>(timeout, 1));
+  std::array<ibv_wc, workloads::poll_batch> wc{};
+  const int n = at_[0]->device->wait_cq(send_cq_, workloads::poll_batch, wc.data(), std::max<sim::time_ps>(timeout, 1));
   hosts::require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     const ibv_wc& c = wc[static_cast<std::size_t>(i)];
@@ -151,12 +151,12 @@ bool flow::has_all(sim::time_ps since) const {
 }
 
 void flow::receive(sim::time_ps deadline) {
-  std::array<ibv_wc, poll_batch> wc{};
-  const std::uint32_t header = config_.connection.type == IBV_QPT_UD ? datagram_header : 0;
+  std::array<ibv_wc, workloads::poll_batch> wc{};
+  const std::uint32_t header = config_.connection.type == IBV_QPT_UD ? workloads::datagram_header : 0;
   while (!has_all(result_.last_arrival) && system_.now_ps() < deadline) {
     const sim::time_ps rest = deadline - system_.now_ps();
-    const int n =
-        at_[1]->device->wait_cq(receive_cq_, poll_batch, wc.data(), over_ ? std::min(rest, quiet_time) : rest);
+    const int n = at_[1]->device->wait_cq(receive_cq_, workloads::poll_batch, wc.data(),
+                                          over_ ? std::min(rest, quiet_time) : rest);
     hosts::require(n, "poll_cq");
     for (int i = 0; i < n; ++i) {
       const ibv_wc& c = wc[static_cast<std::size_t>(i)];

@@ -11,16 +11,16 @@
 
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/network.h"
-#include "testbenches/bench/link_end.h"
-#include "testbenches/bench/onlooker.h"
-#include "testbenches/bench/verb.h"
+#include "host_driver/workloads/link_end.h"
+#include "host_driver/workloads/onlooker.h"
+#include "host_driver/workloads/verb.h"
 
 namespace rnic::bench {
 
 struct flow_config {
   std::string name;
   unsigned from = 0, to = 1;  ///< hosts, from 0
-  const verb* what = find_verb("write");
+  const workloads::verb* what = workloads::find_verb("write");
   std::uint32_t size = 65'536;       ///< bytes of a message, the longest of `sizes`
   std::vector<std::uint32_t> sizes;  ///< each message has one of them, by chance; empty: `size`
   unsigned qps = 1;
@@ -52,7 +52,7 @@ struct flow_result {
 class flow {
  public:
   /// `onlooker`: nobody is told when nullptr.
-  flow(hosts::network& system, const flow_config& config, onlooker_if* onlooker = nullptr);
+  flow(hosts::network& system, const flow_config& config, workloads::onlooker_if* onlooker = nullptr);
 
   /// By the program of each host that the flow has, one after the other; hosts meet between the two.
   void create(unsigned host);
@@ -73,7 +73,7 @@ class flow {
 
  private:
   struct lane {
-    link_end ends[2];
+    workloads::link_end ends[2];
     std::uint64_t posted = 0, completed = 0;
     std::uint64_t operations = 0;  // atomics
   };
@@ -90,7 +90,7 @@ class flow {
 
   hosts::network& system_;
   flow_config config_;
-  onlooker_if* onlooker_;
+  workloads::onlooker_if* onlooker_;
   hosts::endpoint* at_[2];
   std::uint64_t stride_, headroom_;
   hosts::buffer memory_[2];

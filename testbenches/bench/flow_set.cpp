@@ -7,7 +7,7 @@
 namespace rnic::bench {
 
 flow_set::flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
-                   std::uint64_t seed, onlooker_if* onlooker)
+                   std::uint64_t seed, workloads::onlooker_if* onlooker)
     : system_(system), common_(common), processes_(system.hosts()), sending_(static_cast<unsigned>(flows.size())) {
   std::mt19937_64 random(seed);
   for (flow_config& f : flows) {

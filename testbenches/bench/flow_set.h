@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "host_driver/hosts/network.h"
+#include "host_driver/workloads/host_processes.h"
 #include "testbenches/bench/flow.h"
-#include "testbenches/bench/host_processes.h"
 
 namespace rnic::bench {
 
@@ -16,7 +16,7 @@ class flow_set {
  public:
   /// `common`: of the hosts' addresses. `seed`: of beginnings and sizes that are left to chance.
   flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
-           std::uint64_t seed, onlooker_if* onlooker = nullptr);
+           std::uint64_t seed, workloads::onlooker_if* onlooker = nullptr);
 
   // By the program of each host, in this order:
   /// Addresses, queue pairs and connections. All hosts meet inside.
@@ -39,7 +39,7 @@ class flow_set {
   hosts::network& system_;
   hosts::connection_options common_;
   std::vector<std::unique_ptr<flow>> flows_;
-  host_processes processes_;
+  workloads::host_processes processes_;
   unsigned sending_ = 0;
 };
 

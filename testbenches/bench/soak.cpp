@@ -20,10 +20,11 @@ constexpr sim::time_ps first_slice = sim::ps_per_us, longest_slice = 50 * sim::p
 }  // namespace
 
 /// A verb whose effect is not a copy of bytes needs its own check in soak::check_content.
-const std::vector<verb>& soak_verbs() {
-  static const std::vector<verb> table = [] {
-    std::vector<verb> known;
-    std::copy_if(verbs().begin(), verbs().end(), std::back_inserter(known), [](const verb& v) { return !v.masked; });
+const std::vector<workloads::verb>& soak_verbs() {
+  static const std::vector<workloads::verb> table = [] {
+    std::vector<workloads::verb> known;
+    std::copy_if(workloads::verbs().begin(), workloads::verbs().end(), std::back_inserter(known),
+                 [](const workloads::verb& v) { return !v.masked; });
     return known;
   }();
   return table;
@@ -31,7 +32,7 @@ const std::vector<verb>& soak_verbs() {
 
 soak::soak(hosts::pair_if& system, const hosts::connection_options& connection, const soak_config& config)
     : system_(system), connection_(connection), config_(config), atomics_(config.qps * 2, config.seed) {
-  const std::vector<verb>& known = soak_verbs();
+  const std::vector<workloads::verb>& known = soak_verbs();
   for (std::size_t i = 0; i < known.size(); ++i)
     if ((config.verbs >> i & 1) != 0) verbs_.push_back(&known[i]);
   if (verbs_.empty()) throw std::runtime_error("a soak needs a verb");
@@ -170,7 +171,7 @@ void soak::take_sent(flow& f, const ibv_wc& wc) {
           std::string("ended with ") + hosts::to_string(wc.status) + ", vendor error " + std::to_string(wc.vendor_err));
     return die(f);
   }
-  const verb& v = *verbs_[m.verb];
+  const workloads::verb& v = *verbs_[m.verb];
   if (wc.opcode != v.sent) find(result_.corrupted, f, m, "completed as another operation");
   if (v.reads && wc.byte_len != m.size) find(result_.corrupted, f, m, "completed with another length");
   if (!v.receives) check_content(f, m, "completed");

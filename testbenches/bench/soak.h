@@ -9,15 +9,15 @@
 
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/pair_if.h"
+#include "host_driver/workloads/verb.h"
 #include "testbenches/bench/soak_atomics.h"
 #include "testbenches/bench/soak_content.h"
-#include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
 
 /// The verbs that a soak knows, in the order of their bits in soak_config::verbs: all but the masked ones, which are
 /// for kernel users.
-const std::vector<verb>& soak_verbs();
+const std::vector<workloads::verb>& soak_verbs();
 
 struct soak_config {
   std::uint64_t messages = 10'000;  ///< over all queue pairs and both directions
@@ -130,7 +130,7 @@ class soak {
   hosts::pair_if& system_;
   hosts::connection_options connection_;
   soak_config config_;
-  std::vector<const bench::verb*> verbs_;
+  std::vector<const workloads::verb*> verbs_;
   std::uint32_t ring_bytes_;
   hosts::buffer memory_[2];
   host_driver::completion_queue* cq_[2] = {};

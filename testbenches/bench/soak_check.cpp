@@ -26,7 +26,7 @@ const char* state_name(ibv_qp_state s) {
 }  // namespace
 
 void soak::check_received(flow& f, message& m, const ibv_wc& wc) {
-  const verb& v = *verbs_[m.verb];
+  const workloads::verb& v = *verbs_[m.verb];
   const bool immediate = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
   if (wc.opcode != v.received || immediate != v.immediate)
     find(result_.corrupted, f, m, "was received as another operation");

@@ -56,7 +56,7 @@ bool soak::fill(flow& f) {
     for (unsigned host = 0; host < 2; ++host)
       if (wrong_fallow(at(f, m, host), m.span) != m.span)
         find(result_.duplicated, f, m, "the memory for it was written after the message before was over");
-    const verb& v = *verbs_[m.verb];
+    const workloads::verb& v = *verbs_[m.verb];
     if (v.atomic)
       m.atomic = atomics_.draw(f.index, f.from, v.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, f.random);
     else
@@ -71,7 +71,7 @@ bool soak::fill(flow& f) {
 }
 
 void soak::post(flow& f, message& m) {
-  const verb& v = *verbs_[m.verb];
+  const workloads::verb& v = *verbs_[m.verb];
   std::array<ibv_sge, most_sges> sges{};
   std::uint64_t address = memory_[f.from].address(f.ring + m.place + m.begin);
   std::uint32_t left = m.size;
@@ -112,7 +112,7 @@ void soak::post(flow& f, message& m) {
 void soak::post_receives(flow& f, bool late) {
   for (; f.receives < f.posted && !f.dead; ++f.receives, f.receive_at = 0) {
     const message& m = slot(f, f.receives);
-    const verb& v = *verbs_[m.verb];
+    const workloads::verb& v = *verbs_[m.verb];
     if (!v.receives) continue;
     if (f.receive_at == 0 && config_.late_receives != 0 && f.random.below(config_.late_receives) == 0)
       f.receive_at = system_.now_ps() + f.random.below(most_late);

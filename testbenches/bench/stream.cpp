@@ -23,7 +23,7 @@ stream::stream(hosts::pair_if& system, hosts::endpoint& sender, hosts::endpoint&
                const hosts::connection_options& connection, const stream_config& config)
     : system_(system), sender_(sender), receiver_(receiver), connection_(connection), config_(config) {
   connection_.send_sges = connection_.receive_sges = hosts::message_segments::needed(config.largest);
-  headroom_ = connection.type == IBV_QPT_UD ? datagram_headroom : 0;
+  headroom_ = connection.type == IBV_QPT_UD ? workloads::datagram_headroom : 0;
   stride_ = headroom_ + (std::uint64_t{std::max(config.largest, 64u)} + 63) / 64 * 64;
   if (config.verb->masked)
     masked_.assign(most_posted, host_driver::masked_atomic_wr(host_driver::driver_opcode::masked_compare_swap));
@@ -42,8 +42,8 @@ void stream::set_up(hosts::endpoint& at) {
     mine.memory.pointer[i] = fills ? static_cast<std::uint8_t>((i * 2654435761u) >> 13) : std::uint8_t{0};
   const unsigned depth = sends ? config_.depth : connection_.receive_depth;
   const std::uint64_t entries = std::uint64_t{config_.qps} * depth + 64;
-  (sends ? send_cq_ : receive_cq_) = new_cq(at, entries);
-  unused_cq_[sends ? 0 : 1] = new_cq(at, 64);
+  (sends ? send_cq_ : receive_cq_) = workloads::new_cq(at, entries);
+  unused_cq_[sends ? 0 : 1] = workloads::new_cq(at, 64);
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     lanes_[i].ends[sends ? 0 : 1].create(hosts::in_turn(at, i), connection_, *(sends ? send_cq_ : unused_cq_[1]),
                                          *(sends ? unused_cq_[0] : receive_cq_));
@@ -60,8 +60,8 @@ void stream::fill_message(ibv_send_wr& wr, lane& l, std::uint32_t index, std::ui
   if (l.posted % signal_every_ == 0 || l.posted == l.target) wr.send_flags = IBV_SEND_SIGNALED;
   if (!config_.verb->reads && size <= config_.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
   wr.imm_data = __builtin_bswap32(index);
-  make_message(wr, *config_.verb, destination_.address(config_.verb->atomic ? slot(index) : place),
-               destination_.region->rkey, l.operations);
+  workloads::make_message(wr, *config_.verb, destination_.address(config_.verb->atomic ? slot(index) : place),
+                          destination_.region->rkey, l.operations);
   if (config_.verb->atomic) ++l.operations;
   l.ends[0].aim(wr);
 }
@@ -110,8 +110,8 @@ bool stream::fill(std::uint32_t size) {
 }
 
 bool stream::take_completions() {
-  std::array<ibv_wc, poll_batch> wc{};
-  const int n = sender_.device->poll_cq(send_cq_, poll_batch, wc.data());
+  std::array<ibv_wc, workloads::poll_batch> wc{};
+  const int n = sender_.device->poll_cq(send_cq_, workloads::poll_batch, wc.data());
   hosts::require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
@@ -141,8 +141,8 @@ void stream::post_receives(std::uint32_t size) {
 }
 
 bool stream::take_receives() {
-  std::array<ibv_wc, poll_batch> wc{};
-  const int n = receiver_.device->poll_cq(receive_cq_, poll_batch, wc.data());
+  std::array<ibv_wc, workloads::poll_batch> wc{};
+  const int n = receiver_.device->poll_cq(receive_cq_, workloads::poll_batch, wc.data());
   hosts::require(n, "poll_cq");
   if (n != 0) {
     const sim::time_ps now = system_.now_ps();

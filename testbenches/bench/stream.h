@@ -7,13 +7,13 @@
 
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/pair_if.h"
-#include "testbenches/bench/link_end.h"
-#include "testbenches/bench/verb.h"
+#include "host_driver/workloads/link_end.h"
+#include "host_driver/workloads/verb.h"
 
 namespace rnic::bench {
 
 struct stream_config {
-  const bench::verb* verb = find_verb("write");
+  const workloads::verb* verb = workloads::find_verb("write");
   unsigned qps = 1;
   unsigned depth = 128;  ///< messages under way per queue pair; receives: connection_options::receive_depth
   unsigned inline_bytes = 0;
@@ -57,7 +57,7 @@ class stream {
 
  private:
   struct lane {
-    link_end ends[2];              // sender's, receiver's
+    workloads::link_end ends[2];   // sender's, receiver's
     std::uint64_t operations = 0;  ///< atomics since the beginning
     std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0, target = 0;
   };

@@ -21,6 +21,7 @@ SAYS = {
     "write": [r'^b: "from a to b"$', r"^a: success after \d\.\d{3} us$"],
     "incast": [r"^drop +\d+\.\d{3} Gb/s, +[1-9]\d* frames dropped, +0 pauses sent$",
                r"^pause +3\d\.\d{3} Gb/s, +0 frames dropped, +[1-9]\d* pauses sent$"],
+    "load_curve": [r"^ +36\.0( +\d+\.\d{3}){4}$"],
     "own_block": [r"^WRITE of 2048 bytes: \d\.\d{3} us with the model's ICRC engine, \d\.\d{3} us with one of half"],
 }
 # What only tests and programs need.
@@ -83,6 +84,21 @@ def check_own_block(said):
         raise failed(f"own_block: {behind - before:.3f} us, expected 0.305")
 
 
+def check_load_curve(said):
+    """Goodput is what was offered, within chance (4000 gaps: 1.6 per cent is one standard deviation), and latency rises
+    with the load."""
+    rows = [[float(x) for x in line.split()] for line in said.splitlines()[1:]]
+    for offered, goodput, *_ in rows:
+        if not 0.92 < goodput / offered < 1.08:
+            raise failed(f"load_curve: {goodput} Gb/s of {offered} offered")
+    for column in (2, 3, 4):
+        if [r[column] for r in rows] != sorted(r[column] for r in rows) or rows[-1][column] < 2 * rows[0][column]:
+            raise failed(f"load_curve: latency does not rise with the load\n{said}")
+
+
+CHECKS = {"own_block": check_own_block, "load_curve": check_load_curve}
+
+
 def install(cmake, build, prefix):
     run([cmake, "--install", build, "--prefix", prefix, "--component", "library"])
 
@@ -129,8 +145,8 @@ def installed(someone, source, build):
     for example in SAYS:
         someone.configure(example, f"-DCMAKE_PREFIX_PATH={prefix}")
         said = someone.build_and_run(example)
-        if example == "own_block":
-            check_own_block(said)
+        if example in CHECKS:
+            CHECKS[example](said)
 
 
 def subdirectory(someone, source, built):

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "testbenches/bench/verb.h"
+#include "host_driver/workloads/verb.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
 
 namespace rnic::program {
@@ -162,7 +162,7 @@ std::vector<std::string> given(const CLI::App& command) {
 
 void add_traffic(CLI::App& command, traffic_options& o) {
   std::vector<std::string> verbs;
-  for (const rnic::bench::verb& v : rnic::bench::verbs()) verbs.emplace_back(v.name);
+  for (const rnic::workloads::verb& v : rnic::workloads::verbs()) verbs.emplace_back(v.name);
   command
       .add_option("--verb", o.verb,
                   "write, write_imm: RDMA WRITE, without and with immediate; send, send_imm: SEND; read: RDMA READ;\n"

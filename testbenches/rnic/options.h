@@ -34,7 +34,7 @@ struct fault_options {
 
 /// How two adapters talk in an experiment.
 struct traffic_options {
-  std::string verb = "write";    ///< a name of bench::verbs()
+  std::string verb = "write";    ///< a name of workloads::verbs()
   std::string transport = "rc";  ///< rc, uc, ud or xrc
   std::string roce = "v2";
   unsigned ip = 4;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "testbenches/bench/verb.h"
+#include "host_driver/workloads/verb.h"
 
 namespace rnic::bench {
 
@@ -33,8 +33,8 @@ message_note unpacked(std::uint64_t what) {
 
 std::uint8_t verb_number(const ibv_send_wr& wr) {
   const bool masked = wr.opcode == IBV_WR_DRIVER1;
-  const auto& all = verbs();
-  const auto same = [&](const verb& v) {
+  const auto& all = workloads::verbs();
+  const auto same = [&](const workloads::verb& v) {
     if (!masked) return !v.masked && v.opcode == wr.opcode;
     const auto what = static_cast<const host_driver::driver_wr&>(wr).operation;
     const bool adds = v.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -354,7 +354,7 @@ void network_trace::write_way(const sim::followed_request::way& w, std::string_v
 void network_trace::write_message(const sim::followed_request& r, std::string_view message) {
   const message_note note = unpacked(r.what);
   const flow_at_host& f = flows_[note.flow];
-  const char* const verb = note.verb == no_verb ? "other" : verbs()[note.verb].name;
+  const char* const verb = note.verb == no_verb ? "other" : workloads::verbs()[note.verb].name;
   const sim::time_ps end = r.path.marks.empty() ? r.path.start : r.path.marks.back().at;
   std::string details(message);
   details += ",\"verb\":\"" + std::string(verb) + "\",\"bytes\":" + std::to_string(note.bytes) +
@@ -370,7 +370,7 @@ void network_trace::write_konata(const sim::followed_request& r, sim::time_ps no
   const message_note note = unpacked(r.what);
   const flow_at_host& f = flows_[note.flow];
   konata_->add(r, counts_.messages, f.host,
-               f.name + " " + (note.verb == no_verb ? "other" : verbs()[note.verb].name) + " " +
+               f.name + " " + (note.verb == no_verb ? "other" : workloads::verbs()[note.verb].name) + " " +
                    std::to_string(note.bytes) + " qpn " + std::to_string(r.key.qpn) + " index " +
                    std::to_string(r.key.index));
   konata_->write_before(nothing_before);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "host_driver/hosts/network.h"
+#include "host_driver/workloads/onlooker.h"
 #include "model/sim/followed_requests.h"
-#include "testbenches/bench/onlooker.h"
 #include "testbenches/bench/trace/konata_writer.h"
 #include "testbenches/bench/trace/record_queue.h"
 #include "testbenches/bench/trace/trace_writer.h"
@@ -42,7 +42,7 @@ struct trace_counts {
 /// arrows lead from host to host, through switches, and back. What goes on beside the way that its latency consists of
 /// (sim::followed_request) has slices too. The slices of its way sum to the latency exactly. Gauges (sim::gauge) of all
 /// blocks are counters, in which every change is, and so is how many messages each host has under way.
-class network_trace final : public onlooker_if, private sim::request_sink_if, private sim::gauge_watcher_if {
+class network_trace final : public workloads::onlooker_if, private sim::request_sink_if, private sim::gauge_watcher_if {
  public:
   /// Before the network runs. Throws usage_error for a file that cannot be made.
   network_trace(hosts::network& system, const trace_config& config);

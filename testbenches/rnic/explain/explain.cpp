@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/workloads/workload.h"
 #include "model/fabric/topology.h"
 #include "model/version/version.h"
-#include "testbenches/bench/load/workload.h"
 #include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
 #include "testbenches/rnic/explain/resources.h"
@@ -186,7 +186,7 @@ std::vector<knob_place> explanation::places_of(const std::string& path) const {
     return {{path, field, number_at(experiment_, field).value_or(otherwise)}};
   }
   if (path == "workload.depth") {
-    const bench::workload_config usual;
+    const workloads::workload_config usual;
     std::vector<knob_place> all;
     const toml::array* list = is_short() ? nullptr : experiment_["workload"].as_array();
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {

@@ -16,14 +16,14 @@ using section = sim::toml_section;
 void read_verb(const section& s, bench::flow_config& f) {
   std::string verb = f.what->name;
   if (s.text("verb", verb)) {
-    f.what = bench::find_verb(verb);
+    f.what = workloads::find_verb(verb);
     std::string legal;
-    for (const bench::verb& v : bench::verbs())
+    for (const workloads::verb& v : workloads::verbs())
       if (!v.masked) legal += (legal.empty() ? "" : ", ") + std::string(v.name);
     if (f.what == nullptr || f.what->masked)
       s.fail(*s.find("verb"), "verb: " + verb + " is not legal, expected one of " + legal);
   }
-  if (!bench::carries(f.connection.type, *f.what))
+  if (!workloads::carries(f.connection.type, *f.what))
     s.fail(*s.find(s.has("transport") ? "transport" : "verb"), "verb: " + verb + " is not in this transport");
   s.number("size", 0, 1u << 30, f.size);
   if (const toml::node* sizes = s.find("sizes")) {

@@ -190,10 +190,10 @@ ibv_qp_type transport_of(const traffic_options& traffic) {
 
 void check_verb(const traffic_options& traffic) {
   const ibv_qp_type transport = transport_of(traffic);
-  if (bench::carries(transport, verb_of(traffic))) return;
+  if (workloads::carries(transport, verb_of(traffic))) return;
   std::string legal;
-  for (const bench::verb& v : bench::verbs())
-    if (bench::carries(transport, v)) legal += (legal.empty() ? "" : ", ") + std::string(v.name);
+  for (const workloads::verb& v : workloads::verbs())
+    if (workloads::carries(transport, v)) legal += (legal.empty() ? "" : ", ") + std::string(v.name);
   throw usage_error(
       fmt::format("--verb: {} is not in --transport {}, expected one of {}", traffic.verb, traffic.transport, legal));
 }
@@ -234,8 +234,8 @@ hosts::connection_options connection_from(const traffic_options& traffic) {
   return c;
 }
 
-const bench::verb& verb_of(const traffic_options& traffic) {
-  const bench::verb* v = bench::find_verb(traffic.verb);
+const workloads::verb& verb_of(const traffic_options& traffic) {
+  const workloads::verb* v = workloads::find_verb(traffic.verb);
   if (v == nullptr) throw usage_error("--verb: " + traffic.verb + " is none");
   return *v;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host_driver/hosts/two_nodes.h"
-#include "testbenches/bench/verb.h"
+#include "host_driver/workloads/verb.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
@@ -44,7 +44,7 @@ nlohmann::json use_json(hosts::pair_if& system);
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after);
 /// Throws usage_error for a verb that the transport has not.
 hosts::connection_options connection_from(const traffic_options& traffic);
-const bench::verb& verb_of(const traffic_options& traffic);
+const workloads::verb& verb_of(const traffic_options& traffic);
 /// UC and UD: what is lost stays lost.
 bool is_unreliable(const traffic_options& traffic);
 /// Throws usage_error for a size that the verb or the transport has not.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/bench/link_end.h"
+#include "host_driver/workloads/link_end.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"
@@ -32,7 +32,7 @@ struct end {
   std::uint64_t headroom = 0;  // before a message that is received
   completion_queue* send_cq = nullptr;
   completion_queue* receive_cq = nullptr;
-  bench::link_end link;
+  workloads::link_end link;
   std::uint64_t salt_out = 0, salt_in = 0;
 
   std::uint8_t* out() const { return out_memory.at(); }
@@ -82,7 +82,7 @@ class latency_run {
     hosts::set_address(at, connection_, system_->number(side));
     std::uint32_t largest = 64;
     for (const std::uint32_t s : sizes_) largest = std::max(largest, s);
-    e.headroom = connection_.type == IBV_QPT_UD ? bench::datagram_headroom : 0;
+    e.headroom = connection_.type == IBV_QPT_UD ? workloads::datagram_headroom : 0;
     e.out_memory = hosts::make_buffer(at, largest);
     e.in_memory = hosts::make_buffer(at, e.headroom + largest);
     e.send_cq = hosts::require_made(*at.device, at.device->create_cq(256), "create_cq");
@@ -161,7 +161,7 @@ class latency_run {
     wr.send_flags = IBV_SEND_SIGNALED;
     if (!verb_.reads && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
     wr.imm_data = immediate(n);
-    bench::make_message(wr, verb_, far.address(), far.region->rkey, n - 1);
+    workloads::make_message(wr, verb_, far.address(), far.region->rkey, n - 1);
     e.link.aim(wr);
     e.link.post_send(wr);
   }
@@ -293,7 +293,7 @@ class latency_run {
 
   const latency_options& options_;
   const measured_network* network_;
-  const bench::verb& verb_;
+  const workloads::verb& verb_;
   std::vector<std::uint32_t> sizes_;
   hosts::connection_options connection_;
   hosts::pair_if* system_ = nullptr;

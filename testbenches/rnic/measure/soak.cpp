@@ -29,7 +29,7 @@ bench::soak_config config_from(const soak_options& o) {
   c.seed = o.common.seed;
   if (o.verbs.empty()) return c;
   c.verbs = 0;
-  const std::vector<bench::verb>& known = bench::soak_verbs();
+  const std::vector<workloads::verb>& known = bench::soak_verbs();
   for (std::size_t i = 0; i < known.size(); ++i)
     if (std::find(o.verbs.begin(), o.verbs.end(), known[i].name) != o.verbs.end()) c.verbs |= 1u << i;
   return c;

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/workloads/workload.h"
 #include "model/fabric/fault_plan.h"
-#include "testbenches/bench/load/workload.h"
 #include "testbenches/rnic/fabric/network_file.h"
 
 namespace rnic::program {
 
 struct experiment_file : network_file {
-  std::vector<bench::workload_config> workloads;
+  std::vector<workloads::workload_config> workloads;
   std::uint64_t duration_us = 0;  ///< since all hosts are ready; 0: until all workloads have sent their messages
   std::uint64_t warm_up_us = 0;   ///< at the beginning, not measured
   std::uint64_t drain_us = 0;     ///< behind the end, for what is under way

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <string>
-#include <systemc>
 
 #include "host_driver/hosts/network.h"
-#include "testbenches/bench/load/workload_set.h"
+#include "host_driver/workloads/workload_run.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
 #include "testbenches/rnic/measure/experiment.h"
@@ -19,14 +18,12 @@ namespace rnic::program {
 
 namespace {
 
-constexpr sim::time_ps progress_interval = 20 * sim::ps_per_us;
-
 /// What the drivers' tables must hold: of each host the queue pairs and memory of its workloads, of the hosts the most.
 demand demand_of(const experiment_file& e) {
   demand most;
   for (unsigned h = 0; h < e.shape.hosts().size(); ++h) {
     demand d{1, 0};
-    for (const bench::workload_config& w : e.workloads) {
+    for (const workloads::workload_config& w : e.workloads) {
       const auto times_in = [h](const std::vector<unsigned>& hosts) {
         return static_cast<std::uint64_t>(std::count(hosts.begin(), hosts.end(), h));
       };
@@ -41,9 +38,9 @@ demand demand_of(const experiment_file& e) {
   return most;
 }
 
-std::vector<std::string> names_of(const std::vector<bench::workload_config>& workloads) {
+std::vector<std::string> names_of(const std::vector<workloads::workload_config>& workloads) {
   std::vector<std::string> names;
-  for (const bench::workload_config& w : workloads) names.push_back(w.name);
+  for (const workloads::workload_config& w : workloads) names.push_back(w.name);
   return names;
 }
 
@@ -64,12 +61,19 @@ class experiment_run {
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
     const auto trace = trace_of(network, options_.trace, options_.file);
-    trace_ = trace.get();
-    bench::workload_set workloads(network, file_.workloads, file_.common, config.middle.seed, trace.get());
-    workloads_ = &workloads;
     progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
-    progress_ = &shown;
-    network.run([this](unsigned host) { program(host); });
+    const workloads::run_length length{file_.warm_up_us * sim::ps_per_us, file_.duration_us * sim::ps_per_us,
+                                       file_.drain_us * sim::ps_per_us};
+    workloads::run_listeners listeners;
+    listeners.onlooker = trace.get();
+    listeners.begins = [this, &trace](const workloads::workload_times& t) {
+      before_ = statistics_json(network_->statistics());
+      if (trace) trace->begin(t.begin);
+    };
+    listeners.goes_on = [this, &shown](sim::time_ps since) { shown.at(done(since)); };
+    workloads::workload_run workloads(network, file_.workloads, length, file_.common, config.middle.seed, listeners);
+    workloads_ = &workloads;
+    workloads.run();
     keep(config.middle.seed);
     if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
   }
@@ -81,58 +85,34 @@ class experiment_run {
  private:
   std::uint64_t messages() const {
     std::uint64_t all = 0;
-    for (const bench::workload_config& w : file_.workloads) all += w.messages * w.from.size();
+    for (const workloads::workload_config& w : file_.workloads) all += w.messages * w.from.size();
     return all;
   }
 
-  void program(unsigned host) {
-    workloads_->set_up(host);
-    if (host == 0) {
-      times_.begin = network_->now_ps();
-      times_.measure_from = times_.begin + file_.warm_up_us * sim::ps_per_us;
-      times_.end = file_.duration_us != 0 ? times_.begin + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
-      times_.give_up = file_.duration_us != 0 ? times_.end + file_.drain_us * sim::ps_per_us : ~sim::time_ps{0};
-      before_ = statistics_json(network_->statistics());
-      if (trace_ != nullptr) trace_->begin(times_.begin);
-    }
-    network_->meet();
-    if (host == 0 && options_.common.pcap_file.empty() && file_.faults_at < 0) network_->run_apart();
-    workloads_->start(host, times_);
-    sc_core::sc_process_handle watching;
-    if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
-    workloads_->join(host);
-    end_ = std::max(end_, network_->now_ps());
-    if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
-    network_->wait_until(network_->now_ps() + network_->lookahead());
-    network_->meet();
-  }
-
-  void watch() const {
-    while (workloads_->sending() != 0 && !workloads_->failed()) {
-      network_->wait_until(network_->now_ps() + progress_interval);
-      std::uint64_t done = (network_->now_ps() - times_.begin) / sim::ps_per_us;
-      if (file_.duration_us == 0) {
-        done = 0;
-        for (std::size_t i = 0; i < workloads_->size(); ++i) done += (*workloads_)[i].completed();
-      }
-      progress_->at(done);
-    }
+  /// Microseconds, or messages, of those that make up the run.
+  std::uint64_t done(sim::time_ps since) const {
+    if (file_.duration_us != 0) return since / sim::ps_per_us;
+    std::uint64_t completed = 0;
+    for (std::size_t i = 0; i < workloads_->workloads().size(); ++i)
+      completed += workloads_->workloads()[i].completed();
+    return completed;
   }
 
   void keep(std::uint64_t seed) {
+    const sim::time_ps took = workloads_->end() - workloads_->times().begin;
     results_["experiment"] = {{"hosts", file_.shape.hosts()},
                               {"switches", file_.shape.switches()},
                               {"seed", seed},
                               {"warm_up_us", file_.warm_up_us},
-                              {"simulated_us", to_us(end_ - times_.begin)}};
-    results_["workloads"] = workloads_json(*workloads_, file_.shape, times_);
-    results_["all"] = sum_json(*workloads_, times_);
+                              {"simulated_us", to_us(took)}};
+    results_["workloads"] = workloads_json(workloads_->workloads(), file_.shape, workloads_->times());
+    results_["all"] = sum_json(workloads_->workloads(), workloads_->times());
     for (const nlohmann::json& w : results_["workloads"]) ok_ &= !w.contains("failure");
     const nlohmann::json increased = increase(before_, statistics_json(network_->statistics()));
-    results_["ports"] = ports_json(*network_, increased, end_ - times_.begin);
+    results_["ports"] = ports_json(*network_, increased, took);
     for (const auto& cable : network_->fault_cables())
       if (cable->faults() != nullptr) {
-        results_["faults"].push_back(faults_json(*cable->faults(), end_));
+        results_["faults"].push_back(faults_json(*cable->faults(), workloads_->end()));
         results_["faults"].back()["port"] = cable->port();
       }
     results_["counters"] = increased;
@@ -145,11 +125,7 @@ class experiment_run {
   const experiment_file& file_;
   std::string effective_;
   hosts::network* network_ = nullptr;
-  bench::workload_set* workloads_ = nullptr;
-  progress* progress_ = nullptr;
-  bench::network_trace* trace_ = nullptr;  // nullptr: none
-  bench::workload_times times_;
-  sim::time_ps end_ = 0;
+  const workloads::workload_run* workloads_ = nullptr;
   nlohmann::json before_, results_;
   bool ok_ = true;
 };

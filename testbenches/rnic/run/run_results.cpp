@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/workloads/measured.h"
+#include "testbenches/bench/latency_histogram.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -23,57 +25,20 @@ constexpr quantile_name quantiles[] = {{"p50", "50 %", 0.5},
                                        {"p999", "99.9 %", 0.999},
                                        {"p9999", "99.99 %", 0.9999}};
 
-/// What is measured of one workload between two hosts, or of several.
-struct measured {
-  std::uint64_t offered = 0, unfinished = 0, completed = 0, lost = 0;
-  double mpps = 0, gbps = 0;
+using workloads::is_told_by_receives;
+using workloads::measure;
+using workloads::measured;
 
-  void add(const measured& m) {
-    offered += m.offered;
-    unfinished += m.unfinished;
-    completed += m.completed;
-    lost += m.lost;
-    mpps += m.mpps;
-    gbps += m.gbps;
-  }
-};
-
-/// Its receives tell what has come of what was sent.
-bool is_told(const bench::workload& w) { return w.unreliable() && w.takes_receives(); }
-
-/// Rates are over the measured part of the time in which the workload may send; where the number of its messages ends
-/// it, up to its last completion.
-measured measure(const bench::workload& w, const bench::workload_result& r, const bench::workload_times& t) {
-  const bench::workload_config& c = w.config();
-  measured m;
-  m.offered = r.offered;
-  m.unfinished = r.unfinished;
-  m.completed = r.completed;
-  const bool told = is_told(w);
-  if (told) m.lost = r.offered - r.unfinished - r.received;
-  sim::time_ps begin = std::max(t.begin + c.start, t.measure_from), end = c.end != 0 ? t.begin + c.end : t.end;
-  end = std::min(end, t.end);
-  if (c.messages != 0) {
-    begin = std::max(begin, r.first_post);
-    end = std::min(end, r.last_completion);
-  }
-  const double took = end > begin ? static_cast<double>(end - begin) : 0;
-  if (took == 0) return m;
-  m.mpps = static_cast<double>(told ? r.received_in_time : r.completed) * 1e6 / took;
-  m.gbps = static_cast<double>(told ? r.received_bytes : r.bytes) * 8e3 / took;
-  return m;
-}
-
-nlohmann::json to_json(const measured& m, const bench::latency_record& latencies, bool told) {
+nlohmann::json to_json(const measured& m, const workloads::latency_record& latencies, bool told) {
   nlohmann::json j = {{"offered", m.offered}, {"completed", m.completed}, {"unfinished", m.unfinished},
                       {"rate_mpps", m.mpps},  {"goodput_gbps", m.gbps},   {"latency", latency_json(latencies)}};
   if (told) j["lost"] = m.lost;
   return j;
 }
 
-std::string verbs_of(const bench::workload_config& c) {
+std::string verbs_of(const workloads::workload_config& c) {
   std::string text;
-  for (const bench::workload_config::verb_part& v : c.verbs)
+  for (const workloads::workload_config::verb_part& v : c.verbs)
     text += (text.empty() ? "" : "+") + std::string(v.what->name);
   return text;
 }
@@ -96,7 +61,7 @@ void print_row(const std::string& name, const std::string& from, const std::stri
 
 }  // namespace
 
-nlohmann::json latency_json(const bench::latency_record& record) {
+nlohmann::json latency_json(const workloads::latency_record& record) {
   nlohmann::json j = {{"count", record.count()}};
   if (record.empty()) return j;
   j["min"] = to_us(record.quantile(0));
@@ -104,32 +69,32 @@ nlohmann::json latency_json(const bench::latency_record& record) {
   for (const quantile_name& q : quantiles) j[q.key] = to_us(record.quantile(q.part));
   j["max"] = to_us(record.quantile(1));
   j["histogram"] = nlohmann::json::array();
-  for (const bench::latency_record::bin& b : record.histogram())
+  for (const bench::latency_bin& b : bench::histogram_of(record))
     j["histogram"].push_back({{"from_us", b.from_ps / 1e6}, {"to_us", b.to_ps / 1e6}, {"count", b.count}});
   return j;
 }
 
-nlohmann::json workloads_json(const bench::workload_set& workloads, const fabric::topology& shape,
-                              const bench::workload_times& times) {
+nlohmann::json workloads_json(const workloads::workload_set& workloads, const fabric::topology& shape,
+                              const workloads::workload_times& times) {
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < workloads.size(); ++i) {
-    const bench::workload& w = workloads[i];
+    const workloads::workload& w = workloads[i];
     measured sum;
-    bench::latency_record latencies;
+    workloads::latency_record latencies;
     nlohmann::json flows = nlohmann::json::array();
-    for (const bench::workload_result& r : w.results()) {
+    for (const workloads::workload_result& r : w.results()) {
       const measured m = measure(w, r, times);
       sum.add(m);
       latencies.add(r.latencies);
       nlohmann::json flow = {{"from", shape.hosts()[r.from]}, {"to", shape.hosts()[r.to]}};
-      flow.update(to_json(m, r.latencies, is_told(w)));
+      flow.update(to_json(m, r.latencies, is_told_by_receives(w)));
       flows.push_back(std::move(flow));
     }
     nlohmann::json j = {{"name", w.config().name},
                         {"verbs", verbs_of(w.config())},
                         {"loop", w.config().open ? "open" : "closed"},
                         {"background", w.config().background}};
-    j.update(to_json(sum, latencies, is_told(w)));
+    j.update(to_json(sum, latencies, is_told_by_receives(w)));
     if (w.config().open) j["most_waiting"] = w.most_waiting();
     if (!w.failure().empty()) j["failure"] = w.failure();
     j["flows"] = std::move(flows);
@@ -138,15 +103,15 @@ nlohmann::json workloads_json(const bench::workload_set& workloads, const fabric
   return all;
 }
 
-nlohmann::json sum_json(const bench::workload_set& workloads, const bench::workload_times& times) {
+nlohmann::json sum_json(const workloads::workload_set& workloads, const workloads::workload_times& times) {
   measured sum;
-  bench::latency_record latencies;
+  workloads::latency_record latencies;
   bool told = false;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
-    const bench::workload& w = workloads[i];
+    const workloads::workload& w = workloads[i];
     if (w.config().background) continue;
-    told |= is_told(w);
-    for (const bench::workload_result& r : w.results()) {
+    told |= is_told_by_receives(w);
+    for (const workloads::workload_result& r : w.results()) {
       sum.add(measure(w, r, times));
       latencies.add(r.latencies);
     }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "host_driver/workloads/limits.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
@@ -12,18 +13,19 @@ namespace rnic::program {
 namespace {
 
 using section = sim::toml_section;
-using bench::message_sizes;
-using bench::workload_config;
+using workloads::message_sizes;
+using workloads::workload_config;
 
-constexpr std::uint32_t longest_message = 1u << 30;
+using workloads::longest_message;
 
-const bench::verb* verb_at(const section& s, const toml::node& at, const std::string& key, const std::string& name,
-                           const hosts::connection_options& c) {
-  const bench::verb* v = bench::find_verb(name);
+const workloads::verb* verb_at(const section& s, const toml::node& at, const std::string& key, const std::string& name,
+                               const hosts::connection_options& c) {
+  const workloads::verb* v = workloads::find_verb(name);
   std::string legal;
-  for (const bench::verb& known : bench::verbs())
-    if (!known.masked && bench::carries(c.type, known)) legal += (legal.empty() ? "" : ", ") + std::string(known.name);
-  if (v == nullptr || v->masked || !bench::carries(c.type, *v))
+  for (const workloads::verb& known : workloads::verbs())
+    if (!known.masked && workloads::carries(c.type, known))
+      legal += (legal.empty() ? "" : ", ") + std::string(known.name);
+  if (v == nullptr || v->masked || !workloads::carries(c.type, *v))
     s.fail(at, key + ": " + name + " is not legal in this transport, expected one of " + legal);
   return v;
 }
@@ -35,7 +37,7 @@ void read_verbs(const section& s, workload_config& w) {
     const toml::node* at = s.find(s.has("verb") ? "verb" : "transport");
     if (s.has("verbs")) s.fail(*s.find("verbs"), "verbs: expected that or verb");
     if (w.connection.type == IBV_QPT_UD && !s.has("verb")) verb = "send";
-    w.verbs = {{at != nullptr ? verb_at(s, *at, "verb", verb, w.connection) : bench::find_verb(verb), 1}};
+    w.verbs = {{at != nullptr ? verb_at(s, *at, "verb", verb, w.connection) : workloads::find_verb(verb), 1}};
     return;
   }
   const toml::node& node = *s.find("verbs");
@@ -142,13 +144,13 @@ void read_arrivals(const section& s, const toml::node& node, workload_config& w)
   if (!open) return;
   for (const char* key : {"batch", "signal_every"})
     if (s.has(key)) s.fail(*s.find(key), std::string(key) + ": only without arrivals, in a closed loop");
-  bench::arrival_config a;
-  a.kind = static_cast<bench::arrival_config::process>(kind);
+  workloads::arrival_config a;
+  a.kind = static_cast<workloads::arrival_config::process>(kind);
   const double rate = number_at(s, "rate_mpps", 1000), load = number_at(s, "load_gbps", 400);
   if ((rate != 0) == (load != 0)) s.fail(node, "rate_mpps: expected that or load_gbps beside arrivals");
   if (load != 0 && mean_bytes(w) == 0) s.fail(*s.find("load_gbps"), "load_gbps: messages have no bytes");
   a.gap_ps = rate != 0 ? 1e6 / rate : mean_bytes(w) * 8e3 / load;
-  const bool bursts = a.kind == bench::arrival_config::process::on_off;
+  const bool bursts = a.kind == workloads::arrival_config::process::on_off;
   for (const char* key : {"on_us", "off_us"}) {
     if (!bursts && s.has(key)) s.fail(*s.find(key), std::string(key) + R"(: only with arrivals = "on-off")");
     if (bursts && !s.has(key)) s.fail(node, std::string(key) + ": is missing, the time of a burst or a silence");
@@ -160,9 +162,9 @@ void read_arrivals(const section& s, const toml::node& node, workload_config& w)
 
 /// Windows, doorbells and completions of a closed loop must leave room for a batch.
 void check_window(const section& s, const toml::node& node, const workload_config& w) {
-  if (w.depth + 1 >= w.signal_every + w.batch) return;
+  if (w.depth >= workloads::least_depth(w)) return;
   s.fail(node, "depth: " + std::to_string(w.depth) + " is too small, expected " +
-                   std::to_string(w.signal_every + w.batch - 1) +
+                   std::to_string(workloads::least_depth(w)) +
                    " or more: a batch must fit in beside the messages without a completion");
 }
 
@@ -170,15 +172,15 @@ void read_memory(const section& s, workload_config& w) {
   unsigned word = 0;
   const std::uint32_t largest = std::max(w.sizes.largest(), 64u);
   w.memory.bytes = (std::uint64_t{largest} + 63) / 64 * 64;
-  s.number("regions", 1, 65'536, w.memory.number);
-  s.number("region_bytes", largest, std::uint64_t{1} << 34, w.memory.bytes);
+  s.number("regions", 1, workloads::most_regions, w.memory.number);
+  s.number("region_bytes", largest, workloads::longest_region, w.memory.bytes);
   if (s.word("addresses", {"turn", "random"}, word)) w.memory.random_addresses = word == 1;
 }
 
 }  // namespace
 
-bench::workload_config read_workload(const section& s, const toml::node& node, std::size_t number,
-                                     const experiment_file& e) {
+workloads::workload_config read_workload(const section& s, const toml::node& node, std::size_t number,
+                                         const experiment_file& e) {
   s.allow({"name",        "from",          "to",           "verb",       "verbs",     "size",
            "sizes",       "size_cdf",      "arrivals",     "rate_mpps",  "load_gbps", "on_us",
            "off_us",      "threads",       "qps",          "depth",      "batch",     "signal_every",
@@ -207,11 +209,11 @@ bench::workload_config read_workload(const section& s, const toml::node& node, s
   read_verbs(s, w);
   read_sizes(s, w);
   read_arrivals(s, node, w);
-  s.number("threads", 1, 64, w.threads);
-  s.number("qps", 1, 4096, w.qps);
-  s.number("depth", 1, 4096, w.depth);
-  s.number("batch", 1, 32, w.batch);
-  s.number("signal_every", 1, 4096, w.signal_every);
+  s.number("threads", 1, workloads::most_threads, w.threads);
+  s.number("qps", 1, workloads::most_qps, w.qps);
+  s.number("depth", 1, workloads::most_depth, w.depth);
+  s.number("batch", 1, workloads::most_batch, w.batch);
+  s.number("signal_every", 1, workloads::most_depth, w.signal_every);
   check_window(s, node, w);
   unsigned word = 0;
   if (s.word("queue_pairs", {"turn", "random"}, word)) w.random_queue_pairs = word == 1;
@@ -219,8 +221,10 @@ bench::workload_config read_workload(const section& s, const toml::node& node, s
   // perftest's, in its tests of latency; room for it makes each descriptor longer.
   const unsigned usual_inline = traffic_options{}.inline_bytes;
   w.connection.inline_bytes = w.sizes.smallest() <= usual_inline ? usual_inline : 0;
-  s.number("inline", 0, w.connection.type == IBV_QPT_UD ? 884 : 912, w.connection.inline_bytes);
-  s.number("inline_receive", 0, w.connection.type == IBV_QPT_XRC_SEND ? 0 : 512, w.connection.inline_receive);
+  s.number("inline", 0, w.connection.type == IBV_QPT_UD ? workloads::most_inline_of_datagrams : workloads::most_inline,
+           w.connection.inline_bytes);
+  s.number("inline_receive", 0, w.connection.type == IBV_QPT_XRC_SEND ? 0 : workloads::most_inline_receive,
+           w.connection.inline_receive);
   s.number("messages", 1, 1'000'000'000'000, w.messages);
   std::uint64_t n = 0;
   if (s.number("start_us", 0, longest_us, n)) w.start = n * sim::ps_per_us;

@@ -8,8 +8,8 @@
 #include <random>
 #include <sstream>
 
+#include "host_driver/workloads/message_sizes.h"
 #include "model/sim/check.h"
-#include "testbenches/bench/load/message_sizes.h"
 #include "testbenches/rnic/sweep/sweep_file.h"
 
 namespace rnic::program {
@@ -63,7 +63,7 @@ std::vector<values> latin_hypercube(const sweep_file& f) {
   std::iota(part.begin(), part.end(), 0u);
   for (const sweep_axis& a : f.axes) {
     for (std::size_t i = part.size() - 1; i != 0; --i) std::swap(part[i], part[random() % (i + 1)]);
-    for (unsigned i = 0; i < f.count; ++i) append_at(a, (part[i] + bench::uniform(random)) / f.count, all[i]);
+    for (unsigned i = 0; i < f.count; ++i) append_at(a, (part[i] + workloads::uniform(random)) / f.count, all[i]);
   }
   return all;
 }

@@ -41,7 +41,7 @@ std::uint64_t allocations_of(const char* verb, std::uint32_t size, std::uint64_t
                              const hosts::connection_options& connection = {}) {
   hosts::two_nodes system(default_system());
   bench::stream_config config;
-  config.verb = bench::find_verb(verb);
+  config.verb = workloads::find_verb(verb);
   config.largest = size;
   config.qps = qps;
   config.depth = 64;

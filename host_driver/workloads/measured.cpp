@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_driver/workloads/measured.h"
+
+#include <algorithm>
+
+namespace rnic::workloads {
+
+void measured::add(const measured& m) {
+  offered += m.offered;
+  unfinished += m.unfinished;
+  completed += m.completed;
+  lost += m.lost;
+  mpps += m.mpps;
+  gbps += m.gbps;
+}
+
+bool is_told_by_receives(const workload& w) { return w.unreliable() && w.takes_receives(); }
+
+measured measure(const workload& w, const workload_result& r, const workload_times& t) {
+  const workload_config& c = w.config();
+  measured m;
+  m.offered = r.offered;
+  m.unfinished = r.unfinished;
+  m.completed = r.completed;
+  const bool told = is_told_by_receives(w);
+  if (told) m.lost = r.offered - r.unfinished - r.received;
+  sim::time_ps begin = std::max(t.begin + c.start, t.measure_from), end = c.end != 0 ? t.begin + c.end : t.end;
+  end = std::min(end, t.end);
+  if (c.messages != 0) {
+    begin = std::max(begin, r.first_post);
+    end = std::min(end, r.last_completion);
+  }
+  const double took = end > begin ? static_cast<double>(end - begin) : 0;
+  if (took == 0) return m;
+  m.mpps = static_cast<double>(told ? r.received_in_time : r.completed) * 1e6 / took;
+  m.gbps = static_cast<double>(told ? r.received_bytes : r.bytes) * 8e3 / took;
+  return m;
+}
+
+measured measure(const workload& w, const workload_times& t) {
+  measured sum;
+  for (const workload_result& r : w.results()) sum.add(measure(w, r, t));
+  return sum;
+}
+
+latency_record latencies_of(const workload& w) {
+  latency_record all;
+  for (const workload_result& r : w.results()) all.add(r.latencies);
+  return all;
+}
+
+}  // namespace rnic::workloads
