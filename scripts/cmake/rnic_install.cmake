@@ -16,6 +16,16 @@ install(FILES ${PROJECT_BINARY_DIR}/rnicConfig.cmake ${PROJECT_BINARY_DIR}/rnicC
         DESTINATION ${rnic_package} COMPONENT library)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT library)
+# What READMEs and `rnic --help` refer to, under the same names.
+foreach(top model tlm rtl firmware host_driver testbenches traces scripts)
+  file(GLOB_RECURSE rnic_texts RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${top}/*.md
+       ${PROJECT_SOURCE_DIR}/${top}/*.png)
+  list(FILTER rnic_texts EXCLUDE REGEX /node_modules/)
+  foreach(text ${rnic_texts})
+    get_filename_component(folder ${text} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/${text} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT library)
+  endforeach()
+endforeach()
 if(TARGET rnic)
   install(TARGETS rnic RUNTIME COMPONENT program)
 endif()

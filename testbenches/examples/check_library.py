@@ -162,6 +162,23 @@ def subdirectory(someone, source, built):
         someone.build_and_run("write")
 
 
+def check_program(prefix, results, folder):
+    """Whatever `rnic --help` refers to is installed, and so is what a page is made of."""
+    rnic = prefix / "bin/rnic"
+    commands = re.findall(r"^  ([a-z0-9-]+) {2,}[A-Z]", run([rnic, "--help"]).split("Subcommands:")[1], re.MULTILINE)
+    named = {name for c in commands for name in re.findall(r"[\w./]+\.md\b", run([rnic, c, "--help"]))}
+    if len(commands) < 20 or not named:
+        raise failed(f"commands {commands} refer to {named}")
+    for name in sorted(named):
+        if not (prefix / "share/doc/rnic" / name).exists():
+            raise failed(f"--help refers to {name}, which is not installed")
+    page = folder / "page.html"
+    run([rnic, "report", results, "-o", page])
+    text = page.read_text()
+    if "<html" not in text or re.search(r"""(src|href)=["']?(https?:|/)""", text):
+        raise failed(f"{page.name} is not a page of its own")
+
+
 def package(someone, build):
     run([pathlib.Path(someone.cmake).with_name("cpack"), "-G", "DEB", "-B", someone.folder], cwd=build)
     file, = someone.folder.glob("rnic_*.deb")
@@ -176,6 +193,7 @@ def package(someone, build):
     said = json.loads(results.read_text())["version"]
     if not re.match(re.escape(fields["Version"]) + r"($| \(\S+(, modified)?\)$)", said):
         raise failed(f"the program of version {fields['Version']} says {said}")
+    check_program(root / "usr", results, someone.folder)
     someone.configure("write", f"-DCMAKE_PREFIX_PATH={root}/usr")
     someone.build_and_run("write")
 
