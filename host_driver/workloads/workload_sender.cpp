@@ -134,7 +134,7 @@ void workload_sender::post(std::uint32_t index, std::uint64_t count) {
   const workload_config& c = config();
   workload_result& r = of_.results_[l.pair];
   // Masked atomics are no part of workloads; all requests are plain ones.
-  std::array<ibv_send_wr, longest_batch> list{};
+  std::array<ibv_send_wr, longest_batch> list;
   std::array<hosts::message_segments, longest_batch> segments;
   const sim::time_ps now = of_.system_.now_ps();
   for (std::uint64_t n = 0; n < count; ++n) {
@@ -156,6 +156,7 @@ void workload_sender::post(std::uint32_t index, std::uint64_t count) {
     const auto there = of_.memory_[l.to]->next(m.bytes, place_turn_[1], random_);
     segments[n] = hosts::message_segments(here.address, m.bytes, here.lkey);
     ibv_send_wr& wr = list[n];
+    wr = {};  // those of the batch alone: all of them take 4 KiB
     wr.wr_id = index;
     wr.sg_list = segments[n].list.data();
     wr.num_sge = segments[n].count;

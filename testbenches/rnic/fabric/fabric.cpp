@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/network.h"
 #include "testbenches/bench/flow_set.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
@@ -31,6 +32,7 @@ class fabric_run {
   void run(std::string* effective) {
     hosts::network_config config = network_from(options_.common, file_, options_.file, demand{1, 0}, effective);
     capture_at(config, options_.capture_at);
+    hosts::use_huge_pages(static_cast<unsigned>(config.shape.hosts().size()));
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());

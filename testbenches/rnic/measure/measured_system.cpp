@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "host_driver/hosts/huge_pages.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
 #include "testbenches/rnic/measure/bonds.h"
@@ -44,6 +45,7 @@ void measured_system::make_network(const options& o, const demand& d, std::strin
   c.capture_at = asked_->hosts[0];
   c.faults = faults_from(o.faults);
   c.fault_seed = o.common.seed;
+  hosts::use_huge_pages(static_cast<unsigned>(c.shape.hosts().size()));
   network_ = std::make_unique<hosts::network>(c);
   if (!o.common.quiet) print_warnings(network_->warnings());
   in_network_ = std::make_unique<hosts::network_pair>(*network_, asked_->ports);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/network.h"
 #include "host_driver/workloads/workload_run.h"
 #include "testbenches/rnic/fabric/network_results.h"
@@ -57,6 +58,7 @@ class experiment_run {
       config.faults = file_.faults;
       config.fault_seed = config.middle.seed;
     }
+    hosts::use_huge_pages(static_cast<unsigned>(config.shape.hosts().size()));
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
