@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "host_driver/hosts/network.h"
 #include "host_driver/hosts/pair_if.h"
 #include "model/sim/memory.h"
 #include "model/sim/server.h"
@@ -66,6 +67,32 @@ void add_counted(utilisation& u, const sim::clock_domain& clock) {
   }
 }
 
+/// What a host has beside engines and memories.
+void add_buses(utilisation& u, const sim::statistics& statistics, const std::string& own) {
+  const auto add = [&](const std::string& name, const std::string& statistic) {
+    u.resources.push_back({name, statistics.value(statistic)});
+  };
+  add("PCIe, adapter " + own + " to host", own + ".adapter.pcie.link.busy_ps");
+  add("PCIe, host " + own + " to adapter", own + ".root_complex.link.busy_ps");
+}
+void add_processor(utilisation& u, const sim::statistics& statistics, const std::string& own) {
+  u.resources.push_back({"processor " + own, statistics.value(own + "_bus.busy_ps")});
+}
+void add_adapter(utilisation& u, hosts::node& n) {
+  for (const sim::clock_domain* clock : n.nic().clocks()) add_counted(u, *clock);
+}
+
+/// `names`: of whose the lacks are, by `whose`.
+void add_standstills(utilisation& u, hosts::node& n, const sim::statistics& statistics,
+                     const std::array<std::string, 3>& names) {
+  const sim::clock_domain& clock = n.nic().clock();
+  for (const lack& l : lacks) {
+    const std::string counter = std::string(n.name()) + ".adapter.requester.standstill." + l.of + "_cycles";
+    u.standstills.emplace_back(l.name + names[static_cast<std::size_t>(l.at)],
+                               clock.edge_time(statistics.value(counter)) - clock.edge_time(0));
+  }
+}
+
 /// In steps of 0.0001: the programs of both hosts measure at one instant, and which of them goes on first is the
 /// kernel's choice.
 double part_of(std::uint64_t ps, sim::time_ps elapsed) {
@@ -94,17 +121,9 @@ utilisation measure_utilisation(hosts::pair_if& system) {
   utilisation u;
   u.at = system.now_ps();
   for (const hosts::pair_if::line& l : system.lines()) u.resources.push_back({l.name, l.busy_ps});
-  const auto add = [&](const std::string& name, const std::string& statistic) {
-    u.resources.push_back({name, system.statistics().value(statistic)});
-  };
-  for (unsigned side = 0; side < 2; ++side) {
-    const std::string own = system.name(side);
-    add("PCIe, adapter " + own + " to host", own + ".adapter.pcie.link.busy_ps");
-    add("PCIe, host " + own + " to adapter", own + ".root_complex.link.busy_ps");
-  }
-  for (unsigned side = 0; side < 2; ++side) add("processor " + system.name(side), system.name(side) + "_bus.busy_ps");
-  for (hosts::node* n : {&system.node_a(), &system.node_b()})
-    for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);
+  for (unsigned side = 0; side < 2; ++side) add_buses(u, system.statistics(), system.name(side));
+  for (unsigned side = 0; side < 2; ++side) add_processor(u, system.statistics(), system.name(side));
+  for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_adapter(u, *n);
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_counted(u, n->root().domain());
   for (unsigned side = 0; side < 2; ++side) {
     const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
@@ -121,10 +140,47 @@ utilisation measure_utilisation(hosts::pair_if& system) {
     add_stall("read engine turns", "responder.read_stall_cycles");
     add_stall("requester read engine turns", "requester.read_stall_cycles");
     add_stall("responder read engine turns", "responder.read_stall_cycles");
-    const std::array<std::string, 3> names{own, peer, system.neighbour(side)};
-    for (const lack& l : lacks)
-      u.standstills.emplace_back(l.name + names[static_cast<std::size_t>(l.at)],
-                                 of(std::string("requester.standstill.") + l.of + "_cycles"));
+    add_standstills(u, side == 0 ? system.node_a() : system.node_b(), system.statistics(),
+                    {own, peer, system.neighbour(side)});
+  }
+  return u;
+}
+
+utilisation measure_utilisation(hosts::network& system) {
+  utilisation u;
+  u.at = system.now_ps();
+  const fabric::topology& shape = system.config().shape;
+  const auto add_line = [&](const fabric::plug_place& at, const fabric::plug_place& behind, std::uint64_t busy_ps) {
+    std::string name = "wire, " + system.name_of(at) + " to " + system.name_of(behind);
+    const auto same = [&name](const utilisation::resource& r) { return r.name == name; };
+    if (std::any_of(u.resources.begin(), u.resources.end(), same)) name += " at port " + std::to_string(at.port);
+    u.resources.push_back({name, busy_ps});
+  };
+  for (const fabric::network_link& l : shape.links())
+    for (unsigned end = 0; end < 2; ++end) {
+      const fabric::plug_place &at = l.ends[end], &behind = l.ends[1 - end];
+      if (at.is_switch) {
+        const fabric::network_switch& s = system.middle(at.number);
+        add_line(
+            at, behind,
+            hosts::line_busy_ps(s.count(at.port).tx_frames, s.count(at.port).tx_bytes, s.config_of(at.port).rate_mbps));
+      } else {
+        add_line(at, behind,
+                 hosts::line_busy_ps(system.host(at.number), at.port,
+                                     system.built_from(at.number).adapter.rate_mbps(at.port - 1)));
+      }
+    }
+  for (unsigned i = 0; i < system.hosts(); ++i) {
+    hosts::node& n = system.host(i);
+    const std::string own = n.name();
+    add_buses(u, system.statistics(), own);
+    add_processor(u, system.statistics(), own);
+    add_adapter(u, n);
+    add_counted(u, n.root().domain());
+    const fabric::plug_place beyond = shape.beyond_host(i, system.end(i).port);
+    add_standstills(
+        u, n, system.statistics(),
+        {own, "peers of " + own, (beyond.is_switch ? "switch " : "host ") + system.name_of(beyond) + " to " + own});
   }
   return u;
 }

@@ -11,8 +11,9 @@
 #include "model/sim/types.h"
 
 namespace rnic::hosts {
+class network;
 class pair_if;
-}
+}  // namespace rnic::hosts
 
 namespace rnic::bench {
 
@@ -42,6 +43,8 @@ struct utilisation {
 /// Wire, PCIe, processors, and every engine and every memory with counted ports of both adapters (sim::server,
 /// sim::memory_ports). A memory is in use for the cycles in which all of its ports would have made its accesses.
 utilisation measure_utilisation(hosts::pair_if& system);
+/// The same of all lines, hosts and adapters of a network.
+utilisation measure_utilisation(hosts::network& system);
 
 /// How much of the time between two measurements a resource was in use, 0 to 1 in steps of 0.0001, the most busy first.
 /// An engine was blocked while work waited for it that could not start; the rest of the time it was idle.

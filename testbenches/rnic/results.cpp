@@ -153,6 +153,32 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
   print_standstills(columns, least);
 }
 
+void print_busiest(const usage_column& usage, double least, std::size_t most) {
+  fmt::print("\nin use, % of the time\n");
+  std::size_t rows = 0, more = 0;
+  for (const bench::share& s : usage.shares) {  // the most busy first
+    if (s.busy < least) break;
+    if (++rows > most) {
+      ++more;
+      continue;
+    }
+    fmt::print("  {:<46}{:>6.1f}", s.name, 100 * s.busy);
+    if (!s.blocked.empty() && s.blocked.front().second >= least)
+      fmt::print("   {}{}: {:.1f}", s.memory ? "kept waiting: " : "blocked by ", s.blocked.front().first,
+                 100 * s.blocked.front().second);
+    fmt::print("\n");
+  }
+  if (rows == 0) fmt::print("  nothing for {:.0f} %\n", 100 * least);
+  if (more != 0) fmt::print("  and {} more (--json has all)\n", more);
+  bool titled = false;
+  rows = 0;
+  for (const auto& [name, part] : usage.standstills) {
+    if (part < least || ++rows > most) break;
+    if (!std::exchange(titled, true)) fmt::print("a queue pair stood still for, % of the time\n");
+    fmt::print("  {:<46}{:>6.1f}\n", name, 100 * part);
+  }
+}
+
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares) {
   nlohmann::json all = nlohmann::json::object();
   for (const bench::share& s : shares) all[s.name] = s.busy;

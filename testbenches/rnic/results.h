@@ -43,6 +43,9 @@ struct usage_column {
 /// A line for each resource that was in use, was blocked or kept a user waiting for at least `least` (0 to 1) of the
 /// time of one column; and what queue pairs stood still for at least as long.
 void print_utilisation(const std::vector<usage_column>& columns, double least);
+/// The `most` resources that were most in use, those that were for at least `least` of the time, each with whom it was
+/// blocked by for longest; and what queue pairs stood still for at least as long.
+void print_busiest(const usage_column& usage, double least, std::size_t most);
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 /// For each engine that was: by whom, and for which part of the time.
 nlohmann::json blocked_json(const std::vector<bench::share>& shares);

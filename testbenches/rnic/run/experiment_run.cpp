@@ -8,6 +8,7 @@
 #include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/network.h"
 #include "host_driver/workloads/workload_run.h"
+#include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
 #include "testbenches/rnic/measure/experiment.h"
@@ -70,6 +71,7 @@ class experiment_run {
     listeners.onlooker = trace.get();
     listeners.begins = [this, &trace](const workloads::workload_times& t) {
       before_ = statistics_json(network_->statistics());
+      used_before_ = bench::measure_utilisation(*network_);
       if (trace) trace->begin(t.begin);
     };
     listeners.goes_on = [this, &shown](sim::time_ps since) { shown.at(done(since)); };
@@ -118,6 +120,13 @@ class experiment_run {
         results_["faults"].back()["port"] = cable->port();
       }
     results_["counters"] = increased;
+    bench::utilisation used = bench::measure_utilisation(*network_);
+    used.at = used_before_.at + took;
+    usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
+    results_["utilisation"] = utilisation_json(usage_.shares);
+    results_["blocked"] = blocked_json(usage_.shares);
+    results_["kept_waiting"] = kept_waiting_json(usage_.shares);
+    results_["standstills"] = standstills_json(usage_.standstills);
     results_["parameters"] = effective_;
     for (const hosts::network_config::host_setting& s : file_.host_parameters)
       results_["host_parameters"][file_.shape.hosts()[s.host]][s.path] = s.value;
@@ -128,6 +137,8 @@ class experiment_run {
   std::string effective_;
   hosts::network* network_ = nullptr;
   const workloads::workload_run* workloads_ = nullptr;
+  bench::utilisation used_before_;
+  usage_column usage_;
   nlohmann::json before_, results_;
   bool ok_ = true;
 };
@@ -141,6 +152,7 @@ void experiment_run::print() const {
     fmt::print("\n");
     print_ports(results_["ports"]);
   }
+  print_busiest(usage_, 0.5, 12);
   if (results_.contains("trace")) print_trace(results_["trace"]);
   if (!results_.contains("faults")) return;
   for (const nlohmann::json& f : results_["faults"])

@@ -180,6 +180,52 @@ def check_hosts(c):
     c.expect(abs(of_reader["all"]["latency"]["p50"] - base) < 0.02, "h1's memory delays a READ of h2's")
 
 
+def check_use(c):
+    """What was in use: lines by the bytes that were counted there, and by the rate of messages; the busiest one first,
+    the one that limits it in use all the time."""
+    run, said = c.call("run", c.file('''
+[topology]
+kind = "star"
+hosts = 3
+[[workload]]
+from = ["h1", "h2"]
+to = "h3"
+size = 65536
+messages = 100
+'''))
+    use, counters, took_us = run["utilisation"], run["counters"], run["experiment"]["simulated_us"]
+    for name, port in (("wire, s1 to h3", "s1.port2"), ("wire, s1 to h1", "s1.port0"), ("wire, h1 to s1", "h1.adapter.port1")):
+        sent = counters[port + ".tx_bytes"] + 20 * counters[port + ".tx_frames"]  # FCS is in, preamble and gap are not
+        part = sent * 8 / 40e3 / took_us
+        c.expect(abs(use[name] - part) < 1e-3, "%s: %.4f of the time, %.4f by its counters" % (name, use[name], part))
+    lines = [line.split() for line in said[said.index("in use"):].splitlines()[1:] if not line.startswith("  blocked")]
+    c.expect(lines[0][:4] == ["wire,", "s1", "to", "h3"] and float(lines[0][4]) > 92, "the busiest is %s" % lines[0])
+    c.expect(use["wire, s1 to h3"] == max(use.values()), "the busiest of all is %s" % max(use, key=use.get))
+    small = c.experiment("[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 64\nqps = 16\nmessages = 20000\n")
+    part = small["all"]["rate_mpps"] * (64 + AROUND) * 8 / 40e3
+    c.expect(abs(small["utilisation"]["wire, h1 to h2"] / part - 1) < 0.02, "wire: %.4f, %.4f by the rate of messages" %
+             (small["utilisation"]["wire, h1 to h2"], part))
+    c.expect(small["utilisation"]["processor h1"] > 0.95, "the program posts all the time, its processor is in use for %.4f" %
+             small["utilisation"]["processor h1"])
+    # A quarter of the line is a standstill of nobody; pauses of the switch are one of both senders.
+    paused = c.experiment('''
+[topology]
+kind = "star"
+hosts = 3
+[parameters]
+switch.buffer.flow_control = "pause"
+[[workload]]
+from = ["h1", "h2"]
+to = "h3"
+size = 65536
+qps = 4
+messages = 400
+''')
+    pauses = "pauses of switch s1 to h1"
+    c.expect(paused["standstills"].get(pauses, 0) > 0.2 and pauses not in run["standstills"],
+             "standstills: %s with pauses, %s without" % (paused["standstills"], run["standstills"]))
+
+
 def check_losses(c):
     text = ("duration_us = 3000\n[faults]\nat = \"h1\"\ndrop = 2\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 1024\n"
             "arrivals = \"poisson\"\nrate_mpps = 0.2\n%s")
@@ -235,7 +281,7 @@ def check_repeatable(c):
     c.expect(first["experiment"]["simulated_us"] >= 300, "simulated: %s" % first["experiment"])
     for more in [], ["--set", "sim.run_ahead=false"], ["--set", "sim.always_tick=true"], ["--pcap", c.path("same.pcap")]:
         again = c.experiment(SHARED, *more)
-        for key in "workloads", "all", "ports", "experiment":
+        for key in "workloads", "all", "ports", "experiment", "utilisation", "blocked", "standstills":
             c.expect(again[key] == first[key], "%s: another result with %s" % (key, more))
     c.expect(c.experiment(SHARED, "--seed", "2")["workloads"] != first["workloads"], "the seed changes nothing")
     c.expect(c.experiment("seed = 2\n" + SHARED)["workloads"] == c.experiment(SHARED, "--seed", "2")["workloads"],
@@ -321,5 +367,5 @@ if __name__ == "__main__":
     if shutil.which("tshark") is None:
         print("tshark is not installed")
         sys.exit(77)
-    sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts,
+    sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
                                         check_losses, check_repeatable, check_short_forms, check_examples, check_refusals)))
