@@ -197,6 +197,13 @@ nlohmann::json waits_json(const std::vector<bench::share>& shares, bool memories
 
 }  // namespace
 
+void put_usage(nlohmann::json& to, const usage_column& usage) {
+  to["utilisation"] = utilisation_json(usage.shares);
+  to["blocked"] = blocked_json(usage.shares);
+  to["kept_waiting"] = kept_waiting_json(usage.shares);
+  to["stood_still"] = standstills_json(usage.standstills);
+}
+
 nlohmann::json blocked_json(const std::vector<bench::share>& shares) { return waits_json(shares, false); }
 nlohmann::json kept_waiting_json(const std::vector<bench::share>& shares) { return waits_json(shares, true); }
 

@@ -45,7 +45,9 @@ struct usage_column {
 void print_utilisation(const std::vector<usage_column>& columns, double least);
 /// The `most` resources that were most in use, those that were for at least `least` of the time, each with whom it was
 /// blocked by for longest; and what queue pairs stood still for at least as long.
-void print_busiest(const usage_column& usage, double least, std::size_t most);
+void print_busiest(const usage_column& usage, double least = 0.5, std::size_t most = 12);
+/// "utilisation", "blocked", "kept_waiting" and "stood_still", each by name, 0 to 1.
+void put_usage(nlohmann::json& to, const usage_column& usage);
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 /// For each engine that was: by whom, and for which part of the time.
 nlohmann::json blocked_json(const std::vector<bench::share>& shares);

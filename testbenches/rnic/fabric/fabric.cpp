@@ -13,6 +13,7 @@
 #include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/network.h"
 #include "testbenches/bench/flow_set.h"
+#include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
@@ -65,6 +66,7 @@ class fabric_run {
       begin_ = network_->now_ps();
       deadline_ = file_.duration_us != 0 ? begin_ + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
       before_ = counters();
+      used_before_ = bench::measure_utilisation(*network_);
       if (trace_ != nullptr) trace_->begin(begin_);
     }
     network_->meet();
@@ -124,6 +126,10 @@ class fabric_run {
                                                    {"part", static_cast<double>(count) / looks_}});
     }
     results_["counters"] = increase(before_, counters());
+    bench::utilisation used = bench::measure_utilisation(*network_);
+    used.at = used_before_.at + (end_ - begin_);
+    usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
+    put_usage(results_, usage_);
   }
 
   void keep_flows() {
@@ -152,6 +158,8 @@ class fabric_run {
   std::vector<hosts::standstill> standstills_;
   std::map<std::pair<std::size_t, std::string>, unsigned> blocked_;  // looks, by flow and whose queue
   unsigned looks_ = 0;
+  bench::utilisation used_before_;
+  usage_column usage_;
   nlohmann::json before_, results_;
   bool ok_ = true;
 };
@@ -174,6 +182,7 @@ void fabric_run::print() const {
   for (const hosts::standstill& s : standstills_)
     fmt::print("\ndeadlock: {} wait for each other in priority {} since {} us\n", fmt::join(s.ways, ", "), s.priority,
                microseconds(s.since - std::min(s.since, begin_)));
+  print_busiest(usage_);
   if (r.contains("trace")) print_trace(r["trace"]);
 }
 

@@ -123,10 +123,7 @@ class experiment_run {
     bench::utilisation used = bench::measure_utilisation(*network_);
     used.at = used_before_.at + took;
     usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
-    results_["utilisation"] = utilisation_json(usage_.shares);
-    results_["blocked"] = blocked_json(usage_.shares);
-    results_["kept_waiting"] = kept_waiting_json(usage_.shares);
-    results_["standstills"] = standstills_json(usage_.standstills);
+    put_usage(results_, usage_);
     results_["parameters"] = effective_;
     for (const hosts::network_config::host_setting& s : file_.host_parameters)
       results_["host_parameters"][file_.shape.hosts()[s.host]][s.path] = s.value;
@@ -152,7 +149,7 @@ void experiment_run::print() const {
     fmt::print("\n");
     print_ports(results_["ports"]);
   }
-  print_busiest(usage_, 0.5, 12);
+  print_busiest(usage_);
   if (results_.contains("trace")) print_trace(results_["trace"]);
   if (!results_.contains("faults")) return;
   for (const nlohmann::json& f : results_["faults"])

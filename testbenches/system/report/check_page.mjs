@@ -81,12 +81,14 @@ for (const [i, name] of ['rate1.json', 'rate4.json'].entries()) {
   faults.equal(size.series[0].data, rows.map((r) => [r.size, r.goodput_gbps]), `${name}: goodput`);
   faults.equal(cells(size), rows.map((r) => [r.size, r.qps, r.messages, r.rate_mpps, r.goodput_gbps, r.lost, r.limited_by]), `${name}: table`);
   faults.expect(rows.every((r) => size.says.includes(r.limited_by)), `${name}: what limits it is said: ${size.says}`);
+  await expectBusy(id, rows[rows.length - 1], name);
+}
+async function expectBusy(id, row, name) {
   const busy = await expectFigure(`${id}-busy`, ['share of the time (%)', 'busy', 'blocked', 'idle']);
   for (let k = 0; k < busy.series[0].data.length; ++k) faults.expect(Math.abs(busy.series.reduce((a, s) => a + s.data[k], 0) - 100) < 1e-6, `${name}: busy, blocked and idle are all of the time`);
-  const last = rows[rows.length - 1];
   for (const r of cells(busy).slice(0, 8)) {
-    const blocked = Object.values(last.blocked[r[0]] || {}).reduce((a, b) => a + b, 0);
-    faults.equal(r[1], last.utilisation[r[0]], `${name}: ${r[0]} is busy`);
+    const blocked = Object.values(row.blocked[r[0]] || {}).reduce((a, b) => a + b, 0);
+    faults.equal(r[1], row.utilisation[r[0]], `${name}: ${r[0]} is busy`);
     faults.expect(Math.abs(r[2] - Math.min(1 - r[1], blocked)) < 1e-9, `${name}: ${r[0]} is blocked ${r[2]}, not ${blocked}`);
   }
 }
@@ -111,6 +113,8 @@ for (const [i, size] of [[0, 64], [1, 4096]]) faults.equal(qps.series[i].data, r
   faults.equal(cells(histogram).map((row) => row[3]), r.workloads.flatMap((w) => w.latency.histogram.map((b) => b.count)), 'bins of the histogram');
   const flows = await expectFigure(`${id}-flows`, ['goodput (Gb/s)', 'rpc: h1 to h3']);
   faults.equal(flows.series[0].data, r.workloads.flatMap((w) => w.flows.map((f) => f.goodput_gbps)), 'goodput of flows');
+  await expectBusy(id, r, 'load.json');
+  await expectBusy(idOf('incast.json'), of('incast.json'), 'incast.json');
   const ports = await expectFigure(`${id}-ports`, ['longest queue (bytes)', 's1 to h3']);
   faults.equal(ports.series[0].data, r.ports.map((p) => p.most_queued_bytes), 'longest queues of ports');
 }

@@ -222,8 +222,8 @@ qps = 4
 messages = 400
 ''')
     pauses = "pauses of switch s1 to h1"
-    c.expect(paused["standstills"].get(pauses, 0) > 0.2 and pauses not in run["standstills"],
-             "standstills: %s with pauses, %s without" % (paused["standstills"], run["standstills"]))
+    c.expect(paused["stood_still"].get(pauses, 0) > 0.2 and pauses not in run["stood_still"],
+             "standstills: %s with pauses, %s without" % (paused["stood_still"], run["stood_still"]))
 
 
 def check_losses(c):
@@ -281,7 +281,7 @@ def check_repeatable(c):
     c.expect(first["experiment"]["simulated_us"] >= 300, "simulated: %s" % first["experiment"])
     for more in [], ["--set", "sim.run_ahead=false"], ["--set", "sim.always_tick=true"], ["--pcap", c.path("same.pcap")]:
         again = c.experiment(SHARED, *more)
-        for key in "workloads", "all", "ports", "experiment", "utilisation", "blocked", "standstills":
+        for key in "workloads", "all", "ports", "experiment", "utilisation", "blocked", "stood_still":
             c.expect(again[key] == first[key], "%s: another result with %s" % (key, more))
     c.expect(c.experiment(SHARED, "--seed", "2")["workloads"] != first["workloads"], "the seed changes nothing")
     c.expect(c.experiment("seed = 2\n" + SHARED)["workloads"] == c.experiment(SHARED, "--seed", "2")["workloads"],

@@ -5,6 +5,7 @@ import { curves, lyingBars } from './curves.js';
 import { el, table, tiles } from './dom.js';
 import { bytes, count, exact, gbps, number, percent, us } from './numbers.js';
 import { ports } from './ports.js';
+import { utilisation } from './utilisation.js';
 
 const flowsOf = (entry) => (entry.result.flows || []).map((f) => ({ ...f, title: `${f.name}: ${f.from} to ${f.to}` }));
 const times = [['min', 'minimum'], ['typical', 'typical'], ['p99', '99 %'], ['max', 'maximum']];
@@ -44,7 +45,8 @@ export const kind = {
           { name: 'complete after (µs)', value: (f) => f.completion_us, text: exact }, { name: 'failure', value: (f) => f.failure }
         ], flows)
       }).root,
-      messageTimes(entry, shown.filter((f) => f.message_us)), ports(entry), standing(r)
+      messageTimes(entry, shown.filter((f) => f.message_us)), ports(entry), standing(r),
+      utilisation(entry, [r], () => 'the run', 'run')
     ];
   }
 };

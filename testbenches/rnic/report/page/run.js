@@ -5,6 +5,7 @@ import { curves, lyingBars } from './curves.js';
 import { table, tiles } from './dom.js';
 import { count, exact, gbps, isNumber, mpps, number, quantileList, quantileName, us } from './numbers.js';
 import { ports } from './ports.js';
+import { utilisation } from './utilisation.js';
 
 const has = (l) => l && l.count > 0 && isNumber(l.p50);
 const workloadsOf = (entry) => entry.result.workloads || [];
@@ -44,7 +45,8 @@ export const kind = {
         has(l) && { label: 'latency, 99.99 %', value: number(l.p9999), unit: 'µs' }
       ]),
       measured.length ? tails(`${entry.id}-tails`, 'Latency up to 99.99 %', measured) : null,
-      measured.length ? histogram(entry, measured) : null, goodputs(entry), ports(entry)
+      measured.length ? histogram(entry, measured) : null, goodputs(entry), ports(entry),
+      utilisation(entry, [entry.result], () => 'the run', 'run')
     ];
   }
 };
