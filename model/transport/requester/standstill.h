@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -37,10 +38,16 @@ class standstill_clock {
   }
   void end(sim::cycle_t now) {
     RNIC_ASSERT(pairs_ != 0, "nobody stands still");
-    if (--pairs_ == 0) cycles_ += now - since_;
+    if (--pairs_ == 0) cycles_ += now - std::min(now, since_);
   }
-  /// Without the wait that lasts.
+  /// As of the last end, or settle().
   const std::uint64_t& cycles() const { return cycles_; }
+  /// What lasts counts up to `now`, which may lie before what has been counted already.
+  void settle(sim::cycle_t now) {
+    if (pairs_ == 0 || now <= since_) return;
+    cycles_ += now - since_;
+    since_ = now;
+  }
 
  private:
   std::uint32_t pairs_ = 0;
@@ -87,11 +94,14 @@ class standstills {
     clock(of_pair).end(now);
     of_pair = standstill::none;
   }
-  void announce(sim::statistics& to, const std::string& block) const {
+  void announce(sim::statistics& to, const std::string& block, const std::function<sim::cycle_t()>& now) {
     constexpr const char* names[] = {"", "receives", "reads", "packets", "messages", "egress", "rate"};
     static_assert(std::size(names) == static_cast<std::size_t>(standstill::count));
     for (std::size_t i = 1; i < std::size(names); ++i)
       to.add(block + ".standstill." + names[i] + "_cycles", clocks_[i].cycles());
+    to.settle_by([this, now] {
+      for (standstill_clock& c : clocks_) c.settle(now());
+    });
   }
 
  private:

@@ -17,10 +17,11 @@ constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
 timer_port::timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps, const rate_limiter& limiter)
     : owner_(owner), ports_(ports), qps_(qps), limiter_(limiter), unit_(owner.domain().cycles(timeout_unit_ps)) {}
 
-void timer_port::announce(sim::statistics& to) const {
+void timer_port::announce(sim::statistics& to) {
   to.add(owner_.name() + ".timers_crossed", crossed_);
   to.add(owner_.name() + ".timers_extended", extended_);
   to.add(owner_.name() + ".standstill.receiver_cycles", for_receivers_.cycles());
+  to.settle_by([this] { for_receivers_.settle(owner_.now()); });
   to.add(owner_.name() + ".standstill.timeout_cycles", in_vain_.cycles());
 }
 

@@ -49,7 +49,7 @@ class timer_port {
     sim::fifo_in<timer_expiration>& expirations;
   };
   timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps, const rate_limiter& limiter);
-  void announce(sim::statistics& to) const;
+  void announce(sim::statistics& to);
 
   /// The queue pair's timer is to run, or runs.
   static bool is_on(const qp_runtime& r) { return r.timer.deadline != sim::never; }

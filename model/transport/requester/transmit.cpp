@@ -31,7 +31,7 @@ void transmit::announce(sim::statistics& to) const {
   to.add(owner_.name() + ".receive_waits", receive_waits_);
   to.add(owner_.name() + ".context_stall_cycles", miss_cycles_);
   to.add(owner_.name() + ".read_stall_cycles", ports_.read_engine.missing_cycles());
-  units_.still().announce(to, owner_.name());
+  units_.still().announce(to, owner_.name(), [this] { return owner_.now(); });
 }
 
 void transmit::work() {

@@ -251,6 +251,8 @@ def check_deadlock(c):
     c.expect([s["ways"] for s in result["standstills"]] == [["s1 to s2", "s2 to s3", "s3 to s4", "s4 to s1"]],
              "standstills: %s" % result["standstills"])
     c.expect("deadlock: s1 to s2, s2 to s3, s3 to s4, s4 to s1 wait for each other in priority 3" in text, "not printed")
+    stood = [result["stood_still"].get("pauses of switch s%d to h%d" % ((i + 1) // 2, i), 0) for i in range(1, 9)]
+    c.expect(min(stood) > 0.9, "a wait that lasts is none: %s" % result["stood_still"])
     shown = subprocess.run([c.program, "fabric", "ring", "--print"], capture_output=True, text=True, timeout=60).stdout
     short, _ = c.run(shown.replace("clockwise = true", "clockwise = false").replace('to = "h5"', 'to = "h3"')
                      .replace('to = "h7"', 'to = "h5"').replace('to = "h1"', 'to = "h7"').replace(

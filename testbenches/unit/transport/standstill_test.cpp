@@ -33,7 +33,8 @@ TEST(standstill, a_cycle_counts_once_for_all_queue_pairs) {
 TEST(standstill, a_queue_pair_waits_for_the_last_thing_that_it_was_told) {
   transport::standstills all;
   sim::statistics stats;
-  all.announce(stats, "requester");
+  sim::cycle_t now = 0;
+  all.announce(stats, "requester", [&now] { return now; });
   standstill first = standstill::none, second = standstill::none;
   all.begin(first, standstill::reads, 100);
   all.begin(second, standstill::receives, 110);
@@ -45,6 +46,24 @@ TEST(standstill, a_queue_pair_waits_for_the_last_thing_that_it_was_told) {
   EXPECT_EQ(stats.value("requester.standstill.reads_cycles"), 50u);
   EXPECT_EQ(stats.value("requester.standstill.receives_cycles"), 60u);
   EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 0u);
+}
+
+TEST(standstill, what_lasts_counts_when_it_is_read) {
+  transport::standstills all;
+  sim::statistics stats;
+  sim::cycle_t now = 0;
+  all.announce(stats, "requester", [&now] { return now; });
+  standstill pair = standstill::none;
+  all.begin(pair, standstill::egress, 100);
+  now = 130;
+  EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 30u);
+  EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 30u) << "read twice";
+  now = 120;
+  EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 30u) << "the reader's clock is behind";
+  all.end(pair, 150);
+  EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 50u) << "and each cycle counts once";
+  now = 200;
+  EXPECT_EQ(stats.value("requester.standstill.egress_cycles"), 50u);
 }
 
 /// Against the set of all cycles.
