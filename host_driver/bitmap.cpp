@@ -29,6 +29,34 @@ std::uint32_t bitmap::allocate() {
   return number | top_;
 }
 
+/// Behind a number that is in the way the next multiple is tried.
+std::uint32_t bitmap::find_range(std::uint64_t first, std::uint32_t count, std::uint64_t align) const {
+  for (std::uint64_t start = (first + align - 1) / align * align; start + count <= count_;) {
+    const auto begin = taken_.begin() + static_cast<std::ptrdiff_t>(start), end = begin + count;
+    auto in_the_way = std::find(begin, end, true);
+    if (in_the_way == end) return static_cast<std::uint32_t>(start);
+    const auto next = static_cast<std::uint64_t>(in_the_way - taken_.begin()) + 1;
+    start = (next + align - 1) / align * align;
+  }
+  return none;
+}
+
+std::uint32_t bitmap::allocate_range(std::uint32_t count, std::uint32_t align) {
+  if (count == 0 || (align & (align - 1)) != 0) return none;
+  if (count == 1 && align <= 1) return allocate();
+  const std::uint64_t step = std::max(align, 1u);
+  std::uint32_t first = find_range(last_, count, step);
+  if (first == none) {
+    top_ = (top_ + count_) & mask_;
+    first = find_range(0, count, step);
+  }
+  if (first == none) return none;
+  std::fill_n(taken_.begin() + first, count, true);
+  in_use_ += count;
+  if (first == last_) last_ = (first + count) & (count_ - 1);
+  return first | top_;
+}
+
 bool bitmap::claim(std::uint32_t number) {
   number &= count_ - 1;
   if (number < reserved_) return claimed_.insert(number).second;

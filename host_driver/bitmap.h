@@ -18,6 +18,9 @@ class bitmap {
   bitmap(std::uint32_t count, std::uint32_t mask, std::uint32_t reserved);
 
   std::uint32_t allocate();
+  /// The first of `count` consecutive numbers, a multiple of `align` (0 is 1), without a wrap among them; or none:
+  /// there are not so many in a row, or `align` is no power of two.
+  std::uint32_t allocate_range(std::uint32_t count, std::uint32_t align);
   /// Takes this very number, which may be a reserved one; false when its place is in use.
   bool claim(std::uint32_t number);
   /// `round_robin`: the number is not given again before all others were.
@@ -28,6 +31,7 @@ class bitmap {
 
  private:
   std::uint32_t find_from(std::uint32_t first) const;
+  std::uint32_t find_range(std::uint64_t first, std::uint32_t count, std::uint64_t align) const;
 
   std::vector<bool> taken_;
   std::set<std::uint32_t> claimed_;  // reserved ones in use

@@ -168,22 +168,21 @@ void icm_resources::give_back(resource what, std::uint32_t number) {
 }
 
 int icm_resources::take_qps(std::uint32_t count, std::uint32_t align, std::uint32_t* first) {
-  const std::uint32_t step = std::max(1u, align);
-  for (std::uint32_t base = (first_qpn_ + step - 1) / step * step; count != 0 && base + count <= num_qps_;
-       base += step) {
-    std::uint32_t taken = 0, number = 0;
-    while (taken < count) {
-      const std::uint32_t wanted = base + taken;
-      if (take(resource::qp, &number, &wanted) != 0) break;
-      ++taken;
+  const std::int64_t free = qpns_.free();
+  if (free - std::int64_t{count} < left_[static_cast<unsigned>(resource::qp)]) return -ENOMEM;
+  const std::uint32_t base = qpns_.allocate_range(count, align);
+  if (base == bitmap::none) return -ENOMEM;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const int error = take_contexts(resource::qp, base + i);
+    if (error == 0) continue;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      if (k < i) put_contexts(resource::qp, base + k);
+      qpns_.release(base + k, true);
     }
-    if (taken == count) {
-      *first = base;
-      return 0;
-    }
-    while (taken != 0) give_back(resource::qp, base + --taken);
+    return error;
   }
-  return -ENOMEM;
+  *first = base;
+  return 0;
 }
 
 int icm_resources::take_mtts_in(buddy& ranges, unsigned order, std::uint32_t* first) {

@@ -75,7 +75,8 @@ class icm_resources : public resources_if {
   /// As take_mtts, of the function's range; give_back_mtts() knows whose it is.
   int take_mtts_of(unsigned function, unsigned order, std::uint32_t* first);
 
-  /// `count` queue pairs with consecutive numbers from a multiple of `align` (a power of two) on.
+  /// `count` queue pairs with consecutive numbers from a multiple of `align` (a power of two, or 0) on, or -ENOMEM:
+  /// there may be as many, but not in a row (net/alloc.c: mlx4_bitmap_alloc_range).
   int take_qps(std::uint32_t count, std::uint32_t align, std::uint32_t* first);
   /// First of the eight special queue pairs, which can be taken by number only, as those of functions behind them
   /// (model/abi/paravirtual.h), where there are any.

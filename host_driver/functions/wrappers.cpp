@@ -158,10 +158,11 @@ abi::status function_master::alloc_number(request& r, resource what) {
     return tracker_.find(r.function, what, number) != nullptr ? status::ok : status::bad_resource;
   }
   const std::uint32_t count = what == resource::qp ? wanted & 0xffffff : 1;
-  if (count == 0) return status::bad_param;
+  const std::uint32_t align = what == resource::qp ? high(r.in) : 1;
+  if (count == 0 || (align & (align - 1)) != 0) return status::bad_param;
   if (!tracker_.has_room(r.function, what, count)) return over_quota;
   std::uint32_t first = 0;
-  if (const int error = take_numbers(r.function, what, count, high(r.in), &first)) return status_of(error);
+  if (const int error = take_numbers(r.function, what, count, align, &first)) return status_of(error);
   r.out = first;
   return status::ok;
 }
