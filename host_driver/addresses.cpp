@@ -22,6 +22,7 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
   auto& rows = ports_[port - 1].gids;
   const auto before = rows;
   int first = -1;
+  unsigned added = 0;
   for (const ibv_gid_type type : {IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2}) {
     const roce_types bit = type == IBV_GID_TYPE_ROCE_V1 ? roce_types::v1 : roce_types::v2;
     if ((static_cast<unsigned>(types) & static_cast<unsigned>(bit)) == 0) continue;
@@ -37,18 +38,19 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
       return -ENOSPC;
     }
     *place = {ip, type, vlan, true};
+    ++added;
     if (first < 0) first = static_cast<int>(place - rows.begin());
     if (const int error = write_gid_table(port)) {  // once for each row, as ib_core adds them
       rows = before;
       return error;
     }
   }
-  if (vlan != no_vlan) {
-    if (const int index = register_vlan(port, vlan); index < 0) {
-      rows = before;
-      write_gid_table(port);
-      return index;
-    }
+  for (unsigned i = 0; vlan != no_vlan && i < added; ++i) {  // each row needs it
+    const int index = add_vlan(port, vlan);
+    if (index >= 0) continue;
+    rows = before;
+    write_gid_table(port);
+    return index;  // at the first one or at none: the others find it
   }
   neighbours_[ip] = ports_[port - 1].mac;
   return first;
@@ -56,16 +58,22 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
 
 int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan) {
   if (!has_port(port)) return -EINVAL;
-  bool found = false;
+  unsigned found = 0;
   for (unsigned i = 0; i < ports_[port - 1].gid_rows; ++i) {
     gid_row& row = ports_[port - 1].gids[i];
     if (!row.valid || row.id != ip || row.vlan != vlan) continue;
     row = gid_row{};
-    found = true;
+    ++found;
     if (const int error = write_gid_table(port)) return error;
   }
-  if (found) neighbours_.erase(ip);
-  return found ? 0 : -ENOENT;
+  if (found == 0) return -ENOENT;
+  neighbours_.erase(ip);
+  const auto& vlans = ports_[port - 1].vlans;
+  const auto at = std::find(vlans.begin(), vlans.end(), abi::set_port::vlan_valid | vlan);
+  int error = 0;
+  for (; vlan != no_vlan && found != 0; --found)
+    if (const int e = remove_vlan(port, static_cast<unsigned>(at - vlans.begin())); e != 0) error = e;
+  return error;
 }
 
 int device::find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan) const {

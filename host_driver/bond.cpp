@@ -48,11 +48,13 @@ int device::enter_bond(bool own_addresses) {
   if (!own_addresses) {
     second.mac = first.mac;
     second.macs = first.macs;
+    second.mac_users = {};
   } else {
     second.macs[1] = first.macs[0];
     first.macs[1] = own;
   }
   if (own_addresses) first.gid_rows = second.gid_rows = static_cast<unsigned>(first.gids.size() / 2);
+  second.vlan_users = {};  // its table is that of port 1 from now on
   if (const int error = write_mac_table(1)) return error;
   if (const int error = write_vlan_table(1)) return error;
   return write_gid_table(1);

@@ -45,6 +45,14 @@ struct gid_row {
   bool valid = false;
 };
 
+/// Whose registrations of a port's tables: the physical function's, or those of its virtual ones.
+enum class table_user : std::uint8_t { own, functions };
+/// How many registrations an entry has; an entry without any is the other port's, where ports are mirrored.
+struct table_users {
+  unsigned own = 0, functions = 0;
+  unsigned all() const { return own + functions; }
+};
+
 /// QUERY_PORT of one port, and the tables that the driver keeps for it.
 struct port_state {
   mac_address mac{};
@@ -54,7 +62,9 @@ struct port_state {
   std::array<gid_row, 128> gids{};
   std::array<std::uint64_t, 128> macs{};   ///< valid bit 63
   std::array<std::uint32_t, 128> vlans{};  ///< valid bit 31
-  std::array<unsigned, 128> mac_users{}, vlan_users{};
+  std::array<table_users, 128> mac_users{}, vlan_users{};
+  unsigned max_macs = 128, max_vlans = 128;           ///< entries that the port announces
+  unsigned kept_macs = 0, kept_vlans = 0;             ///< of these the virtual functions'
   unsigned gid_rows = 128;                            ///< of `gids`, that are this function's
   unsigned mac_index = 0;                             ///< of `mac` in the port's table
   std::uint8_t counter = sink_counter;                ///< of its queue pairs
@@ -313,11 +323,18 @@ class device : private event_pump_if {
   /// Rows `first` and following of a port's table become `rows`. -EINVAL: one of them is another function's (GID, type
   /// and VLAN); nothing has changed then.
   int change_gids(unsigned port, unsigned first, const std::vector<gid_row>& rows);
-  /// Entry of a MAC address (48 bits) in a port's table, or a negative errno. One that is there is counted once more.
-  int add_mac(unsigned port, std::uint64_t mac);
-  int remove_mac(unsigned port, unsigned index);
-  int add_vlan(unsigned port, std::uint16_t vid);
-  int remove_vlan(unsigned port, unsigned index);
+  /// Entry of a MAC address (48 bits) in a port's table, or a negative errno. One that is there is counted once more,
+  /// also in a full table, and stays until all of its registrations are given back. ENOSPC: the port's entries
+  /// (QUERY_PORT) are in use, or what is left of them is the virtual functions'. Entry 0 has the port's own address.
+  int add_mac(unsigned port, std::uint64_t mac, table_user who = table_user::own);
+  /// -EINVAL: `who` has no registration of this entry.
+  int remove_mac(unsigned port, unsigned index, table_user who = table_user::own);
+  /// The same of VLANs; entries 0 and 1 are the hardware's. A virtual function asks the physical one's driver for the
+  /// first registration of a VLAN and gives it back with the last one. (The kernel's asks each time.)
+  int add_vlan(unsigned port, std::uint16_t vid, table_user who = table_user::own);
+  int remove_vlan(unsigned port, unsigned index, table_user who = table_user::own);
+  /// So many entries of the port's tables are not for table_user::own.
+  void keep_entries(unsigned port, unsigned macs, unsigned vlans);
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
   /// Who opens the tunnels behind proxies; outlives the device's work.
@@ -396,7 +413,8 @@ class device : private event_pump_if {
   int write_mac_table(unsigned port);
   int write_vlan_table(unsigned port);
   int write_gid_table(unsigned port);
-  int register_vlan(unsigned port, std::uint16_t vid);  // index or errno
+  // port_tables.cpp
+  int ask_for_vlan(unsigned port, std::uint16_t vid);
   // high_availability.cpp
   bool may_mirror() const;
   const port_state* pair_of(unsigned port) const { return may_mirror() ? &ports_[2 - port] : nullptr; }
@@ -495,7 +513,9 @@ class device : private event_pump_if {
   bool is_special_qpn(std::uint32_t qpn) const { return !virtual_ && qpn - tables_.base_special_qpn() < 8; }
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* inline_receive) const;
   void init_send_ring(queue_pair& qp) const;
-  int fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2);
+  int fill_path(queue_pair& qp, const ibv_ah_attr& ah, const mac_address* remote_mac, std::uint8_t* path,
+                bool* roce_v2);
+  void settle_vlan(queue_pair& qp, bool moved);
   void force_path(const ibv_ah_attr& ah, unsigned port, std::uint8_t* path) const;
   int fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
                    std::uint8_t* mailbox);

@@ -286,6 +286,7 @@ void device::take_down_objects() {
     if (s.macs[0] == 0) continue;
     channel_.command(abi::opcode::close_port, p);
     s.macs = {};
+    s.mac_users = {};
     write_mac_table(p);
   }
   if (dma_mr_) {

@@ -10,7 +10,6 @@
 namespace rnic::host_driver {
 
 namespace {
-constexpr std::uint32_t vlan_first_regular = 2;  // 0 is untagged, 1 is miss
 constexpr std::uint16_t roce_v2_port = 4791;
 constexpr unsigned ethernet_overhead = 14 + 4 + 4;  // header, one tag, FCS
 }  // namespace
@@ -27,6 +26,9 @@ int device::read_port(unsigned port) {
   s.speed = get(f::speed);
   s.ib_width = get(f::ib_width);
   s.pkeys = 1u << get(f::log_max_pkeys);
+  const auto table = [](unsigned log) { return std::min<unsigned>(1u << log, abi::set_port::table_size); };
+  s.max_macs = table(get(f::log_max_macs));
+  s.max_vlans = table(get(f::log_max_vlans));
   if (virtual_) s.gid_rows = std::min<unsigned>(get(f::max_gids), f::max_gid_rows);
   const std::uint64_t mac = get(f::mac);
   for (unsigned i = 0; i < 6; ++i) s.mac[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
@@ -132,37 +134,6 @@ int device::write_port_vlans(unsigned port) {
                         abi::set_port::op_ethernet);
 }
 
-int device::register_vlan(unsigned port, std::uint16_t vid) {
-  port_state& s = ports_[port - 1];
-  const std::uint32_t entry = abi::set_port::vlan_valid | vid;
-  if (virtual_) {
-    if (const auto own = std::find(s.vlans.begin(), s.vlans.end(), entry); own != s.vlans.end())
-      return static_cast<int>(own - s.vlans.begin());
-    std::uint64_t index = 0;
-    if (const int error =
-            channel_.execute({abi::opcode::alloc_res, static_cast<std::uint32_t>(resource::vlan) | port << 8,
-                              abi::res_op::reserve_and_map, vid, 0, &index}))
-      return error;
-    s.vlans[index % s.vlans.size()] = entry;
-    return static_cast<int>(index);
-  }
-  unsigned place = abi::set_port::table_size;
-  const port_state* const other = pair_of(port);  // its table may be to have the same at the same place
-  for (unsigned i = vlan_first_regular; i < abi::set_port::table_size; ++i) {
-    if (s.vlans[i] == entry) return static_cast<int>(i);
-    if (s.vlans[i] != 0 || (other != nullptr && other->vlans[i] != 0 && other->vlans[i] != entry)) continue;
-    const bool is_there = other != nullptr && other->vlans[i] == entry;
-    if (place == abi::set_port::table_size || is_there) place = i;
-  }
-  if (place == abi::set_port::table_size) return -ENOSPC;
-  s.vlans[place] = entry;
-  if (const int error = write_vlan_table(port)) {
-    s.vlans[place] = 0;
-    return error;
-  }
-  return static_cast<int>(place);
-}
-
 int device::write_port_gids(unsigned port) {
   command_channel::mailbox box(channel_);
   namespace f = abi::set_port;
@@ -217,6 +188,7 @@ int device::activate_ports() {
     std::uint64_t mac = 0;
     for (const std::uint8_t byte : s.mac) mac = mac << 8 | byte;
     s.macs[0] = abi::set_port::mac_valid | mac;
+    s.mac_users[0].own = 1;
     if (const int error = write_mac_table(p)) return error;
     if (const int error = set_port_general(p)) return error;
     if (const int error = set_port_user_mtu(p)) return error;

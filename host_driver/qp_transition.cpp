@@ -71,9 +71,10 @@ std::uint32_t log_of_depth(std::uint8_t n) { return n == 0 ? 0 : log2_up(std::ui
 }  // namespace
 
 /// The address path of a connected queue pair (ib/qp.c:_mlx4_set_path).
-int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path,
+int device::fill_path(queue_pair& qp, const ibv_ah_attr& ah, const mac_address* remote_mac, std::uint8_t* path,
                       bool* roce_v2) {
   namespace f = abi::path;
+  const unsigned port = qp.port;
   if (ah.is_global == 0 || ah.sl > 7 || ah.grh.sgid_index >= ports_[port - 1].gid_rows) return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[ah.grh.sgid_index];
   if (!row.valid) return -EINVAL;
@@ -96,8 +97,9 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
            static_cast<std::uint8_t>(default_sched_queue | (port - 1) << 6 | unsigned{ah.sl} << 3));
   std::uint8_t feup = f::feup_force_up;
   if (row.vlan != no_vlan) {
-    const int index = register_vlan(port, row.vlan);
+    const int index = add_vlan(port, row.vlan);
     if (index < 0) return index;
+    qp.next_vlan = {port, static_cast<unsigned>(index)};
     abi::set(path, f::vlan_index, static_cast<std::uint8_t>(index));
     abi::set(path, f::fl, f::fl_cvlan);
     feup |= f::feup_force_vlan;
@@ -107,6 +109,13 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
   std::memcpy(path + f::dmac, mac.data(), mac.size());
   *roce_v2 = row.type == IBV_GID_TYPE_ROCE_V2;
   return 0;
+}
+
+/// The VLAN of a path that the queue pair has now, or has not got, is registered for it, or is so no more.
+void device::settle_vlan(queue_pair& qp, bool moved) {
+  if (moved) std::swap(qp.vlan, qp.next_vlan);
+  if (qp.next_vlan) remove_vlan(qp.next_vlan->port, qp.next_vlan->index);
+  qp.next_vlan.reset();
 }
 
 /// What the administrator has set for RC queue pairs, in the place of what the program gave.
@@ -170,7 +179,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   if ((mask & IBV_QP_PKEY_INDEX) != 0) optional |= opt::opt_pkey;
   if ((mask & IBV_QP_AV) != 0) {
     bool v2 = false;
-    if (const int error = fill_path(attr.ah_attr, remote_mac, qp.port, path, &v2)) return error;
+    if (const int error = fill_path(qp, attr.ah_attr, remote_mac, path, &v2)) return error;
     optional |= opt::opt_primary_path | opt::opt_sched_queue;
     if (v2 && to == IBV_QPS_RTR) c[0x0b] |= roce_mode_v2;
     if (qp.qp_type == IBV_QPT_RC) force_path(attr.ah_attr, qp.port, path);
@@ -266,7 +275,10 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
 
   command_channel::mailbox box(channel_);
   if (to != IBV_QPS_RESET) {
-    if (const int error = fill_context(qp, *attr, mask, to, remote_mac, box.data())) return error;
+    if (const int error = fill_context(qp, *attr, mask, to, remote_mac, box.data())) {
+      settle_vlan(qp, false);
+      return error;
+    }
   }
   if (from == IBV_QPS_RTR && to == IBV_QPS_RTS && (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0) {
     command_channel::mailbox query(channel_);
@@ -280,7 +292,9 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
   }
   const bool notify = from == IBV_QPS_RTS && to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
                       attr->en_sqd_async_notify != 0;
-  if (const int error = move_qp(qp, to, &box, notify)) return error;
+  const int error = move_qp(qp, to, &box, notify);
+  if ((mask & IBV_QP_AV) != 0 || to == IBV_QPS_RESET) settle_vlan(qp, error == 0);
+  if (error != 0) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.remote_qpn = attr->dest_qp_num;
   if (to == IBV_QPS_RESET) {  // a fresh start: nothing posted, nothing owed
     purge_completions(qp);

@@ -275,6 +275,7 @@ int device::destroy_qp(ibv_qp* pair) {
   if (qp->state != IBV_QPS_RESET) {
     if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
   }
+  settle_vlan(*qp, true);
   const std::uint32_t qpn = qp->qp_num;
   if (qp->role == paravirtual_role::proxy && carrier_ != nullptr) carrier_->close_tunnel(0, qp->port);
   purge_completions(*qp);

@@ -203,6 +203,12 @@ struct queue_pair : ibv_qp {
   bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
   unsigned port = 0;    ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  /// Registration of the VLAN of its path, and of that of the path that a transition is about to give it
+  /// (ib/mlx4_ib.h: mlx4_roce_smac_vlan_info).
+  struct port_entry {
+    unsigned port = 0, index = 0;
+  };
+  std::optional<port_entry> vlan, next_vlan;
   bool inline_receive = false;           ///< a short message stays in its receive request (mlx4dv: inl_recv_sz)
   queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
   std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram

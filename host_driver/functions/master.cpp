@@ -51,8 +51,10 @@ int function_master::start(const std::vector<function_settings>& settings) {
     if (s.settings.vlan > 4094 || s.settings.priority > 7) return -EINVAL;
     for (unsigned port = 1; port <= device_.num_ports(); ++port) {
       if (!ports_.has(f, port)) continue;
-      s.macs[port - 1] = mac_of(f, port);
-      const int vlan = s.settings.vlan != 0 ? device_.add_vlan(port, s.settings.vlan) : 0;
+      std::uint64_t physical = 0;
+      for (const std::uint8_t byte : device_.port(port).mac) physical = physical << 8 | byte;
+      s.macs[port - 1] = mac_of(s.settings, physical, f, s.settings.mac != 0 ? ports_.own_of(f, port) : port);
+      const int vlan = s.settings.vlan != 0 ? device_.add_vlan(port, s.settings.vlan, table_user::functions) : 0;
       if (vlan < 0) return vlan;
       s.vlan_index[port - 1] = static_cast<std::uint8_t>(vlan);
     }
@@ -386,8 +388,8 @@ void function_master::clean_up(unsigned function) {
   for (const resource what : {resource::mac, resource::vlan})
     for (const std::uint32_t number : of(what)) {
       for (unsigned users = tracker_.find(function, what, number)->users; users != 0; --users)
-        what == resource::mac ? device_.remove_mac(number >> 8 & 0xff, number & 0xff)
-                              : device_.remove_vlan(number >> 8 & 0xff, number & 0xff);
+        what == resource::mac ? device_.remove_mac(number >> 8 & 0xff, number & 0xff, table_user::functions)
+                              : device_.remove_vlan(number >> 8 & 0xff, number & 0xff, table_user::functions);
       tracker_.remove(what, number);
     }
   for (unsigned port = 1; port <= device_.num_ports(); ++port) {

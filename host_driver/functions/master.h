@@ -150,6 +150,8 @@ class function_master {
   status hw2sw_eq(request& r);
   status map_eq(request& r);
   status sw2hw_cq(request& r);
+  status alloc_entry(request& r, resource what);
+  status free_entry(request& r, resource what);
   status of_cq(request& r);
   status hw2sw_cq(request& r);
   status sw2hw_srq(request& r);
@@ -170,6 +172,7 @@ class function_master {
   int keep_for_functions();
   int take_numbers(unsigned function, resource what, std::uint32_t count, std::uint32_t align, std::uint32_t* first);
   void give_number(unsigned function, resource what, std::uint32_t number);
+  void hold_path(resource_tracker::object& o, const std::uint8_t* path);
   bool has_vlan_room(unsigned function, unsigned port) const;
   status change_membership(request& r, const ibv_gid& group, std::uint32_t member, std::uint32_t protocol);
   void leave_groups(unsigned function, std::uint32_t qpn);
@@ -177,7 +180,9 @@ class function_master {
   status attach_flow(request& r);
   status detach_flow(request& r);
   int mirror_rule(unsigned function, std::uint32_t number);
+  unsigned vlan_share() const;
   void remove_rule(unsigned function, std::uint32_t number);
+  std::optional<std::uint32_t> entry_of(unsigned function, resource what, unsigned port, std::uint64_t value) const;
   status check_flow(const request& r, std::uint8_t* m, std::size_t* bytes) const;
   bool leads_anywhere(unsigned function, std::uint32_t qpn) const;
   status query_if_stat(request& r);

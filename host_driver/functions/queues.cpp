@@ -268,11 +268,24 @@ abi::status function_master::change_qp(request& r) {
   const status s = native(r);
   if (s != status::ok) return s;
   if (has_path) o->port = port;
-  if (!begins) return s;
-  o->qpn = r.modifier & qpn_of_modifier;
-  o->service = number;
-  hold_for_qp(*o, c);
+  if (begins) {
+    o->qpn = r.modifier & qpn_of_modifier;
+    o->service = number;
+    hold_for_qp(*o, c);
+  }
+  if (has_path) hold_path(*o, path);
   return s;
+}
+
+/// The entries of its port's tables that its path names.
+void function_master::hold_path(object& o, const std::uint8_t* path) {
+  namespace p = abi::path;
+  const std::uint32_t table = std::uint32_t{o.function} << 16 | (abi::get(path, p::port) + 1u) << 8;
+  tracker_.release(o, resource::mac);
+  tracker_.release(o, resource::vlan);
+  tracker_.hold(o, resource::mac, table | abi::get(path, p::mac_index));
+  if ((abi::get(path, p::feup) & p::feup_force_vlan) != 0 || (abi::get(path, p::fl) & p::fl_cvlan) != 0)
+    tracker_.hold(o, resource::vlan, table | abi::get(path, p::vlan_index));
 }
 
 void function_master::hold_for_qp(object& o, const std::uint8_t* c) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_driver/functions/tracker.h"
 
+#include <algorithm>
+
 namespace rnic::host_driver {
 
 void resource_tracker::start(unsigned functions, const quotas& most) {
@@ -87,6 +89,14 @@ void resource_tracker::release(object& by) {
   for (const auto& [what, number] : by.holds)
     if (const auto at = objects_[index(what)].find(number); at != objects_[index(what)].end()) --at->second.holders;
   by.holds.clear();
+}
+
+void resource_tracker::release(object& by, resource what) {
+  const auto begin =
+      std::stable_partition(by.holds.begin(), by.holds.end(), [what](const auto& held) { return held.first != what; });
+  for (auto at = begin; at != by.holds.end(); ++at)
+    if (const auto o = objects_[index(what)].find(at->second); o != objects_[index(what)].end()) --o->second.holders;
+  by.holds.erase(begin, by.holds.end());
 }
 
 bool resource_tracker::has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const {

@@ -83,8 +83,9 @@ class resource_tracker {
 
   /// `by` needs the function's object of that number from now on; mtt: that in which the entry lies.
   void hold(object& by, resource what, std::uint32_t number);
-  /// It needs nothing more. What is removed neither.
+  /// It needs nothing more, or nothing of this kind. What is removed neither.
   void release(object& by);
+  void release(object& by, resource what);
 
   /// The mtt object of the function in which [first, first + count) lies whole.
   bool has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const;

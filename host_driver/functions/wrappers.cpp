@@ -21,13 +21,13 @@ std::uint32_t high(std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32)
 
 }  // namespace
 
-/// What the kernel makes of its allocators' errors.
+/// What the kernel makes of its allocators' errors (net/cmd.c: mlx4_errno_to_status; ENOSPC, a full table of a port, is
+/// INTERNAL_ERR).
 abi::status function_master::status_of(int error) {
   switch (error) {
     case 0:
       return abi::status::ok;
     case -ENOMEM:
-    case -ENOSPC:
       return abi::status::exceed_lim;
     case -EINVAL:
       return abi::status::bad_param;
@@ -122,28 +122,8 @@ abi::status function_master::alloc_res(request& r) {
       return clear_counter(free);
     }
     case resource::mac:
-    case resource::vlan: {
-      const unsigned port = ports_.physical_of(r.function, r.modifier >> 8 & 0xff);
-      if (r.op_modifier != op::reserve_and_map || port == 0) return status::bad_param;
-      if (what == resource::mac && in >> 48 != 0) return status::bad_param;
-      // A function has the address that it was given, and no other one's.
-      if (what == resource::mac && in != functions_[r.function].macs[port - 1]) return status::bad_op;
-      if (what == resource::vlan && in >= 0x1000) return status::bad_param;
-      if (what == resource::vlan && functions_[r.function].settings.vlan != 0) return status::bad_op;
-      // mac_add_to_slave, vlan_add_to_slave
-      if (!tracker_.has_room(r.function, what, 1)) return status::bad_param;
-      if (what == resource::vlan && !has_vlan_room(r.function, port)) return status::bad_param;
-      const int index =
-          what == resource::mac ? device_.add_mac(port, in) : device_.add_vlan(port, static_cast<std::uint16_t>(in));
-      if (index < 0) return status_of(index);
-      const std::uint32_t number = port << 8 | static_cast<std::uint32_t>(index);
-      // Several functions may use one VLAN: each has a registration of its own, under a number of its own.
-      object* own = tracker_.find(r.function, what, number | r.function << 16);
-      if (own == nullptr) own = &tracker_.add(r.function, what, number | r.function << 16);
-      ++own->users;
-      r.out = static_cast<std::uint32_t>(index);
-      return status::ok;
-    }
+    case resource::vlan:
+      return alloc_entry(r, what);
     default:
       return status::bad_param;
   }
@@ -204,16 +184,8 @@ abi::status function_master::free_res(request& r) {
       return status::ok;
     }
     case resource::mac:
-    case resource::vlan: {
-      const unsigned port = ports_.physical_of(r.function, r.modifier >> 8 & 0xff);
-      const std::uint32_t key = r.function << 16 | port << 8 | (number & 0xff);
-      object* o = tracker_.find(r.function, what, key);
-      if (o == nullptr) return status::bad_resource;
-      const int error =
-          what == resource::mac ? device_.remove_mac(port, number & 0xff) : device_.remove_vlan(port, number & 0xff);
-      if (--o->users == 0) tracker_.remove(what, key);
-      return status_of(error);
-    }
+    case resource::vlan:
+      return free_entry(r, what);
     default:
       return status::bad_param;
   }
