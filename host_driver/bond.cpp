@@ -139,6 +139,7 @@ static unsigned rate_mbps(const ibv_port_attr& port) {
 
 int bond::enslave() {
   if (!obstacle(device_).empty()) return -EOPNOTSUPP;
+  if (lacp_) return -EBUSY;  // the process of its last time may be there still: another bond can begin
   std::array<lacp::member, 2> members;
   const bool is_802_3ad = config_.bond == config::bond_mode::ieee_802_3ad;
   for (unsigned port = 1; is_802_3ad && port <= 2; ++port) {
@@ -147,15 +148,35 @@ int bond::enslave() {
     members[port - 1] = {device_.port(port).mac, rate_mbps(attr)};
   }
   if (const int error = join_ports()) return error;
-  if (is_802_3ad)
-    if (const int error = start_lacp(members)) return error;
-  return settle();
+  bonded_ = true;
+  changes_.clear();
+  active_ = 1;
+  int error = is_802_3ad ? start_lacp(members) : 0;
+  if (error == 0) error = settle();
+  if (error != 0) release();
+  return error;
 }
 
 int bond::join_ports() {
   if (device_.virtual_functions() == 0) return device_.enter_bond(config_.bond == config::bond_mode::ecmp);
   if (const int error = device_.mirror_ports()) return error;
-  return functions_ != nullptr ? functions_->mirror_ports() : 0;
+  const int error = functions_ != nullptr ? functions_->mirror_ports() : 0;
+  if (error != 0) device_.unmirror_ports();
+  return error;
+}
+
+int bond::part_ports() {
+  const int error = device_.unmirror_ports();
+  const int of_functions = functions_ != nullptr ? functions_->unmirror_ports() : 0;
+  return error != 0 ? error : of_functions;
+}
+
+int bond::release() {
+  if (!bonded_) return -EINVAL;
+  if (device_.virtual_functions() == 0) return -EOPNOTSUPP;
+  bonded_ = false;
+  if (lacp_) lacp_->stop();
+  return part_ports();
 }
 
 int bond::start_lacp(const std::array<lacp::member, 2>& members) {
@@ -182,15 +203,17 @@ std::array<unsigned, 2> bond::map_for(unsigned active) {
 
 /// The map is that of the active ports, also when they change while the adapter is told.
 int bond::settle() {
+  if (!bonded_) return 0;
   again_ = true;
   if (settling_) return 0;
   settling_ = true;
   int error = 0;
-  while (again_ && error == 0) {
+  while (again_ && error == 0 && bonded_) {
     again_ = false;
     error = follow();
   }
   settling_ = false;
+  if (!bonded_) return device_.set_port_map(1, 2);  // it ended while the adapter was told
   return error;
 }
 
@@ -210,12 +233,12 @@ int bond::follow() {
 
 void bond::run() {
   unsigned known = changes_.back().links;
-  while (device_.wait_links(known)) {
+  while (device_.wait_links(known) && bonded_) {
     // The bonding driver looks at its links at whole intervals.
     const std::uint64_t interval = config_.bond_miimon_us * 1'000'000;
     if (interval != 0) bus_.sleep_ps(interval - bus_.now_ps() % interval);
     known = device_.links();
-    if (lacp_) lacp_->set_links(known);
+    if (lacp_ && bonded_) lacp_->set_links(known);
     if (settle() != 0) return;
   }
 }

@@ -44,8 +44,12 @@ class bond {
   /// Without virtual functions before any other object of the device is made: its end and beginning, as drivers see it.
   /// 0, -EOPNOTSUPP with an obstacle, -EBUSY when there are objects, or what a command said.
   int enslave();
-  /// Follows the links until the device is closed.
+  /// Follows the links until the device is closed; behind release() it returns at their next change.
   void run();
+  /// Ends a bond below which there are virtual functions, amid their work (net/main.c: mlx4_unbond): both ports are
+  /// what they were, and so are the functions'. enslave() may follow. 0 or a negative errno; -EINVAL: there is none;
+  /// -EOPNOTSUPP: a device without functions, which a bond makes one of one port, until it is closed.
+  int release();
 
   /// A change of the links, of the active ports, or of the map: when the driver saw it, and when the adapter had the
   /// map that follows.
@@ -71,6 +75,7 @@ class bond {
   int settle();
   int follow();
   int join_ports();
+  int part_ports();
   int start_lacp(const std::array<lacp::member, 2>& members);
 
   device& device_;
@@ -78,6 +83,7 @@ class bond {
   const config config_;
   function_master* const functions_;
   unsigned active_ = 1;  // of active_backup
+  bool bonded_ = false;
   std::vector<change> changes_;
   std::unique_ptr<lacp::service> lacp_;
   bool settling_ = false, again_ = false;  // one process after the other

@@ -467,6 +467,7 @@ int device::close() {
   owner_ = false;
   open_ = bonded_ = own_addresses_ = mirrored_ = false;
   own_rules_.clear();
+  second_ = {};
   async_events_.clear();
   return 0;
 }

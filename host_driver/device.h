@@ -349,9 +349,13 @@ class device : private event_pump_if {
 
   // High availability of virtual functions with one port each (bond.h): the device keeps its two ports.
   /// CONFIG_DEV; the tables of MAC addresses and VLANs of both ports become one, port 2 has the address of port 1 (and
-  /// goes on taking what is for its own), and rules are on both ports. Objects stay as they are. Lasts until the device
-  /// is closed. -EINVAL: two ports have different things at one place of a table.
+  /// goes on taking what is for its own), and rules are on both ports. Objects stay as they are. -EINVAL: they are
+  /// mirrored, cannot be, or have different things at one place of a table; -ENOMEM: there is no room for the rules'
+  /// twins. Nothing has changed then.
   int mirror_ports();
+  /// Its end (net/main.c: mlx4_unbond): each virtual port is its own port, which has its address, and in its tables and
+  /// rules what was registered for it, before or meanwhile. Objects stay as they are. -EINVAL: they are not mirrored.
+  int unmirror_ports();
   bool mirrors_ports() const { return mirrored_; }
 
   // Both ports as one, for who follows their links (bond.h). Port 1 is the device's only one then.
@@ -418,7 +422,10 @@ class device : private event_pump_if {
   // high_availability.cpp
   bool may_mirror() const;
   const port_state* pair_of(unsigned port) const { return may_mirror() ? &ports_[2 - port] : nullptr; }
+  int check_arrival_ports(bool on);
   int mirror_tables();
+  int unmirror_tables();
+  int write_both_tables();
   int mirror_rules();
   bool has_port(unsigned port) const { return port != 0 && port <= num_ports(); }
   int write_port_macs(unsigned port);
@@ -607,6 +614,13 @@ class device : private event_pump_if {
     std::vector<std::uint8_t> mailbox;  ///< as it was attached
     std::uint64_t mirror = 0;           ///< registration of its twin on the other port; 0: none
   };
+  int mirror_rule(own_rule& rule);
+  struct second_address {  ///< of port 2, which has that of port 1 while they are mirrored
+    mac_address mac{};
+    std::uint64_t entry = 0;  ///< 0: there is nothing to be undone
+    std::size_t place = 0;    ///< where both tables have it meanwhile; 0: it is port 1's
+  };
+  second_address second_;
   std::map<std::uint64_t, own_rule> own_rules_;  // DMFS, where ports may be mirrored; by registration
   std::vector<bool> group_used_;                 // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;

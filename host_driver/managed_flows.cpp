@@ -85,26 +85,30 @@ void device::choose_steering() {
   steering_ = may ? cfg_.steering : config::steering_mode::b0;
 }
 
-/// A rule on the port; bonded or mirrored, one on each.
+/// A rule on the port; bonded, one on each; mirrored, with its twin on the other one.
 int device::attach_rules(unsigned port, const std::function<int(unsigned port, flow_request& to)>& fill,
                          std::vector<std::uint64_t>* ids) {
   for (unsigned p = 1; p <= ports_.size(); ++p) {
-    if (p != port && !bonded_ && !mirrored_) continue;
+    if (p != port && !bonded_) continue;
     command_channel::mailbox box(channel_);
     flow_request request(box.data());
     int error = fill(p, request);
     std::uint64_t id = 0;
     if (error == 0)
       error = channel_.execute({abi::opcode::flow_steering_attach, request.words(), 0, box.address(), 0, &id});
+    if (error == 0) {
+      ids->push_back(id);
+      if (!may_mirror()) continue;
+      const std::size_t bytes = std::size_t{request.words()} * 4;
+      own_rule& rule = own_rules_[id];
+      rule = {std::vector<std::uint8_t>(box.data(), box.data() + bytes), 0};
+      if (mirrored_) error = mirror_rule(rule);
+    }
     if (error != 0) {
       detach_rules(*ids);
       ids->clear();
       return error;
     }
-    ids->push_back(id);
-    if (!may_mirror() || mirrored_) continue;
-    const std::size_t bytes = std::size_t{request.words()} * 4;
-    own_rules_[id] = {std::vector<std::uint8_t>(box.data(), box.data() + bytes), 0};
   }
   return 0;
 }

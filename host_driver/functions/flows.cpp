@@ -127,10 +127,43 @@ int function_master::mirror_rule(unsigned function, std::uint32_t number) {
 
 int function_master::mirror_ports() {
   if (!device_.mirrors_ports()) return -EINVAL;
-  for (unsigned f = 1; f < functions_.size(); ++f)
+  int error = mads_.mirror_ports();
+  for (unsigned f = 1; f < functions_.size() && error == 0; ++f)
     for (const std::uint32_t number : tracker_.of(f, resource_flow))
-      if (const int error = mirror_rule(f, number)) return error;
-  return 0;
+      if (error == 0) error = mirror_rule(f, number);
+  if (error != 0)
+    unmirror_rules();
+  else
+    tell_links();
+  return error;
+}
+
+int function_master::unmirror_ports() {
+  if (device_.mirrors_ports()) return -EINVAL;
+  const int error = unmirror_rules();
+  tell_links();
+  return error;
+}
+
+int function_master::unmirror_rules() {
+  int first = 0;
+  for (unsigned f = 1; f < functions_.size(); ++f)
+    for (const std::uint32_t number : tracker_.of(f, resource_flow)) {
+      object& rule = *tracker_.find(f, resource_flow, number);
+      if (rule.mirror == 0) continue;
+      const int error = device_.commands().command(abi::opcode::flow_steering_detach, 0, 0, rule.mirror);
+      if (first == 0) first = error;
+      rule.mirror = 0;
+    }
+  return first;
+}
+
+/// Whose own port has no link, but the other one, has one while ports are mirrored.
+void function_master::tell_links() {
+  if (device_.links() == 0) return;
+  for (unsigned f = 1; f < functions_.size(); ++f)
+    if (functions_[f].settings.link == function_link::automatic && !device_.port(ports_.physical_of(f, 1)).link_up)
+      forward_link(f, 1, device_.mirrors_ports());
 }
 
 /// One that is detached.

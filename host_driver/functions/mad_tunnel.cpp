@@ -59,9 +59,7 @@ int mad_tunnel::open_tunnel(unsigned function, unsigned port) {
   if (!begin_) return -ENODEV;
   if (pd_ == nullptr) pd_ = device_.alloc_pd();
   if (pd_ == nullptr) return -errno;
-  endpoint* wire = find(true, 0, port);
-  if (wire == nullptr)
-    if (const int error = open(true, 0, port, &wire)) return error;
+  if (const int error = open_wires(port)) return error;
   endpoint* tunnel = find(false, function, port);
   if (tunnel == nullptr)
     if (const int error = open(false, function, port, &tunnel)) return error;
@@ -70,6 +68,18 @@ int mad_tunnel::open_tunnel(unsigned function, unsigned port) {
   begun_ = true;
   return 0;
 }
+
+/// Where ports are mirrored, what is for the port comes to QP1 of port 1.
+int mad_tunnel::open_wires(unsigned port) {
+  for (unsigned p = 1; p <= device_.num_ports(); ++p) {
+    endpoint* wire = find(true, 0, p);
+    if (wire != nullptr || (p != port && !device_.mirrors_ports())) continue;
+    if (const int error = open(true, 0, p, &wire)) return error;
+  }
+  return 0;
+}
+
+int mad_tunnel::mirror_ports() { return pd_ != nullptr ? open_wires(1) : 0; }
 
 void mad_tunnel::close_tunnel(unsigned function, unsigned port) {
   if (endpoint* const e = find(false, function, port)) e->active = false;
@@ -272,19 +282,19 @@ mad_tunnel::fault mad_tunnel::take_from_wire(endpoint& e, const ibv_wc& wc, cons
   const std::uint8_t* const area = e.receives.pointer + wc.wr_id * e.receive_bytes;
   std::uint8_t* const message = e.receives.pointer + wc.wr_id * e.receive_bytes + area_bytes;
   if (const fault f = mad_rules::fault_of(message); f != fault::none) return f;
-  const auto function = functions_.function_of(e.port, mad_rules::ends_of(area).destination);
-  if (!function) return fault::destination;
-  endpoint* const tunnel = find(false, *function, e.port);
+  const auto owner = functions_.owner_of(e.port, mad_rules::ends_of(area).destination);
+  if (!owner) return fault::destination;
+  const auto [function, port] = *owner;
+  endpoint* const tunnel = find(false, function, port);
   if (tunnel == nullptr || !tunnel->active) return fault::inactive;
-  if (const auto forced = functions_.forced_tag(*function)) {
+  if (const auto forced = functions_.forced_tag(function)) {
     const auto vid = [](std::uint16_t t) { return t == pv::to_tunnel::untagged ? 0 : t & vid_mask; };
     if (vid(tag) != vid(*forced)) return fault::vlan;
     tag = pv::to_tunnel::untagged;
-  } else if (*function != 0 && tag != pv::to_tunnel::untagged &&
-             !functions_.has_vlan(*function, e.port, tag & vid_mask)) {
+  } else if (function != 0 && tag != pv::to_tunnel::untagged && !functions_.has_vlan(function, port, tag & vid_mask)) {
     return fault::vlan;
   }
-  if (ids_.arrive(*function, message, bus_.now_ps()) != cm_ids::verdict::passes) return fault::connection_id;
+  if (ids_.arrive(function, message, bus_.now_ps()) != cm_ids::verdict::passes) return fault::connection_id;
   const auto fill = [&](std::uint8_t* at) {
     namespace h = pv::to_proxy;
     std::memset(at, 0, h::bytes);
@@ -296,11 +306,11 @@ mad_tunnel::fault mad_tunnel::take_from_wire(endpoint& e, const ibv_wc& wc, cons
     std::copy_n(area, area_bytes + mad_bytes, at + h::bytes);
   };
   address_handle inside;
-  abi::set(inside.av, datagram::port_pd, pd_->pdn | e.port << 24);
+  abi::set(inside.av, datagram::port_pd, pd_->pdn | port << 24);
   abi::set(inside.av, datagram::loopback, 1);
   const bool v2 = device_.settings().ud_gid_type == config::datagram_version::v2;
   inside.type = v2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;  // post_send asks for what programs may
-  return post(*tunnel, fill, inside, pv::proxy(device_.tables().base_special_qpn(), *function, e.port), pv::own_qkey);
+  return post(*tunnel, fill, inside, pv::proxy(device_.tables().base_special_qpn(), function, port), pv::own_qkey);
 }
 
 }  // namespace rnic::host_driver

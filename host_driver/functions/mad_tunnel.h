@@ -39,6 +39,8 @@ class mad_tunnel final : public mad_carrier_if {
   void close_tunnel(unsigned function, unsigned port) override;
   /// The function's driver is gone: nothing goes through until the next one opens them anew.
   void close_tunnels(unsigned function);
+  /// QP1 of each port works from now on, if that of any does. 0 or a negative errno.
+  int mirror_ports();
   /// Serves until the device is closed.
   void run();
 
@@ -62,6 +64,7 @@ class mad_tunnel final : public mad_carrier_if {
     std::vector<std::uint32_t> free_sends;
   };
   endpoint* find(bool wire, unsigned function, unsigned port) const;
+  int open_wires(unsigned port);
   int open(bool wire, unsigned function, unsigned port, endpoint** out);
   int create(endpoint& e);
   void give_back(endpoint& e);

@@ -131,13 +131,6 @@ int function_master::start_rates() {
   return 0;
 }
 
-std::uint64_t function_master::mac_of(unsigned function, unsigned port) const {
-  std::uint64_t own = 0;
-  for (const std::uint8_t byte : device_.port(port).mac) own = own << 8 | byte;
-  const function_settings& said = functions_[function].settings;
-  return mac_of(said, own, function, said.mac != 0 ? ports_.own_of(function, port) : port);
-}
-
 std::uint64_t function_master::mac_of(const function_settings& s, std::uint64_t physical, unsigned function,
                                       unsigned port) {
   if (s.mac != 0) return s.mac + (port - 1);

@@ -64,7 +64,8 @@ class function_master {
   /// Whether the function's driver has made itself known.
   bool is_active(unsigned function) const { return functions_[function].active; }
   const resource_tracker& tracker() const { return tracker_; }
-  std::uint64_t mac_of(unsigned function, unsigned port) const;
+  /// Of a virtual function and a port that it has.
+  std::uint64_t mac_of(unsigned function, unsigned port) const { return functions_[function].macs[port - 1]; }
   /// That of a function whose card's `port` has the address `physical`.
   static std::uint64_t mac_of(const function_settings& settings, std::uint64_t physical, unsigned function,
                               unsigned port);
@@ -73,8 +74,14 @@ class function_master {
   /// Behind device::mirror_ports(), which this goes with: rules of functions are on both ports from now on, and a
   /// function's port has a link while one of the two has. 0 or a negative errno.
   int mirror_ports();
-  /// Whose row of the port's table has this GID, in whichever version.
-  std::optional<unsigned> function_of(unsigned port, const gid_bytes& gid) const;
+  /// And device::unmirror_ports(): no rule of a function is on another port than its own, whose link it sees.
+  int unmirror_ports();
+  /// Whose row of the port's table has this GID, in whichever version, and the port: the other one, perhaps, where
+  /// ports are mirrored.
+  struct gid_owner {
+    unsigned function = 0, port = 0;
+  };
+  std::optional<gid_owner> owner_of(unsigned port, const gid_bytes& gid) const;
   /// The tag of all that the function sends, where the administrator has set a VLAN.
   std::optional<std::uint16_t> forced_tag(unsigned function) const;
   /// Whether the function has registered it.
@@ -143,6 +150,8 @@ class function_master {
   status alloc_res(request& r);
   status free_res(request& r);
   status alloc_number(request& r, resource what);
+  status alloc_entry(request& r, resource what);
+  status free_entry(request& r, resource what);
   status write_mtt(request& r);
   status sw2hw_mpt(request& r);
   status hw2sw_mpt(request& r);
@@ -150,8 +159,6 @@ class function_master {
   status hw2sw_eq(request& r);
   status map_eq(request& r);
   status sw2hw_cq(request& r);
-  status alloc_entry(request& r, resource what);
-  status free_entry(request& r, resource what);
   status of_cq(request& r);
   status hw2sw_cq(request& r);
   status sw2hw_srq(request& r);
@@ -165,6 +172,7 @@ class function_master {
   bool has_cq_buffer(const request& r) const;
   void with_hardware(resource_tracker::object& o, std::initializer_list<std::pair<resource, std::uint32_t>> needs);
   void hold_for_qp(resource_tracker::object& o, const std::uint8_t* context);
+  void hold_path(resource_tracker::object& o, const std::uint8_t* path);
   void own_counter(unsigned function, std::uint8_t* path) const;
   resource_tracker::object* named_qp(const request& r);
   // shares.cpp
@@ -172,17 +180,19 @@ class function_master {
   int keep_for_functions();
   int take_numbers(unsigned function, resource what, std::uint32_t count, std::uint32_t align, std::uint32_t* first);
   void give_number(unsigned function, resource what, std::uint32_t number);
-  void hold_path(resource_tracker::object& o, const std::uint8_t* path);
+  unsigned vlan_share() const;
   bool has_vlan_room(unsigned function, unsigned port) const;
+  std::optional<std::uint32_t> entry_of(unsigned function, resource what, unsigned port, std::uint64_t value) const;
   status change_membership(request& r, const ibv_gid& group, std::uint32_t member, std::uint32_t protocol);
   void leave_groups(unsigned function, std::uint32_t qpn);
   // flows.cpp
   status attach_flow(request& r);
   status detach_flow(request& r);
   int mirror_rule(unsigned function, std::uint32_t number);
-  unsigned vlan_share() const;
+  std::optional<gid_owner> owner_in(unsigned port, const gid_bytes& gid) const;
+  int unmirror_rules();
+  void tell_links();
   void remove_rule(unsigned function, std::uint32_t number);
-  std::optional<std::uint32_t> entry_of(unsigned function, resource what, unsigned port, std::uint64_t value) const;
   status check_flow(const request& r, std::uint8_t* m, std::size_t* bytes) const;
   bool leads_anywhere(unsigned function, std::uint32_t qpn) const;
   status query_if_stat(request& r);

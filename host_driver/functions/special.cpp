@@ -11,15 +11,20 @@ namespace rnic::host_driver {
 
 namespace pv = abi::paravirtual;
 
-std::optional<unsigned> function_master::function_of(unsigned port, const gid_bytes& gid) const {
+std::optional<function_master::gid_owner> function_master::owner_in(unsigned port, const gid_bytes& gid) const {
   const auto& gids = device_.port(port).gids;
   const auto at =
       std::find_if(gids.begin(), gids.end(), [&gid](const gid_row& row) { return row.valid && row.id == gid; });
   if (at == gids.end()) return std::nullopt;
   const auto row = static_cast<unsigned>(at - gids.begin());
   for (unsigned f = 0; f < functions_.size(); ++f)
-    if (const function_ports::window w = ports_.gids_of(f, port); row - w.first < w.count) return f;
+    if (const function_ports::window w = ports_.gids_of(f, port); row - w.first < w.count) return gid_owner{f, port};
   return std::nullopt;
+}
+
+std::optional<function_master::gid_owner> function_master::owner_of(unsigned port, const gid_bytes& gid) const {
+  if (const auto owner = owner_in(port, gid); owner || !device_.mirrors_ports()) return owner;
+  return owner_in(3 - port, gid);
 }
 
 std::optional<std::uint16_t> function_master::forced_tag(unsigned function) const {

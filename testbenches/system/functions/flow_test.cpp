@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/abi/commands.h"
-#include "testbenches/system/ethernet/station.h"
-#include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/functions/raw_rule.h"
 
 namespace rnic::system_test {
 namespace {
@@ -18,70 +16,6 @@ namespace {
 namespace f = abi::flow_rule;
 using host_driver::command_channel;
 using steering_mode = host_driver::config::steering_mode;
-
-/// A rule as a function's driver would put it into its mailbox, or as one that means harm.
-struct raw_rule {
-  std::array<std::uint8_t, 256> m{};
-  std::size_t length = f::control_bytes;
-
-  raw_rule(std::uint32_t qpn, std::uint16_t priority = f::domain_verbs) {
-    abi::set(m.data(), f::priority, priority);
-    abi::set(m.data(), f::port, 1);
-    abi::set(m.data(), f::flags, f::flag_loopback);
-    abi::set(m.data(), f::qpn, qpn);
-  }
-  std::uint8_t* add(std::uint16_t id, std::size_t size) {
-    std::uint8_t* h = m.data() + length;
-    length += size;
-    abi::set(h, f::header_words, static_cast<std::uint8_t>(size / 4));
-    abi::set(h, f::header_id, id);
-    return h;
-  }
-  raw_rule& ethernet(const bytes& mac, const bytes& mask = bytes(6, 0xff)) {
-    std::uint8_t* h = add(f::id_ethernet, f::ethernet_bytes);
-    std::copy(mac.begin(), mac.end(), h + f::dmac);
-    std::copy(mask.begin(), mask.end(), h + f::dmac_mask);
-    return *this;
-  }
-  raw_rule& ipv4(std::uint32_t to = 0, std::uint32_t mask = 0) {
-    std::uint8_t* h = add(f::id_ipv4, f::ipv4_bytes);
-    abi::set(h, f::destination_ip, to);
-    abi::set(h, f::destination_ip_mask, mask);
-    return *this;
-  }
-  raw_rule& udp() { return add(f::id_udp, f::ports_bytes), *this; }
-  /// Of whose header nobody knows the size (include/linux/mlx4/device.h: MLX4_NET_TRANS_RULE_ID_IPV6).
-  raw_rule& ipv6(std::size_t size) { return add(0xe003, size), *this; }
-  raw_rule& ib(std::uint8_t first, std::uint8_t mask) {
-    std::uint8_t* h = add(f::id_ib, f::ib_bytes);
-    h[f::dgid] = first;
-    std::fill_n(h + f::dgid_mask, 16, mask);
-    return *this;
-  }
-  template <class T>
-  raw_rule& with(abi::field<T> field, T value) {
-    abi::set(m.data(), field, value);
-    return *this;
-  }
-  int attach(host_driver::device& dev, std::uint64_t* id = nullptr) const {
-    command_channel::mailbox box(dev.commands());
-    std::copy(m.begin(), m.end(), box.data());
-    std::uint64_t none = 0;
-    return dev.commands().execute({abi::opcode::flow_steering_attach, static_cast<std::uint32_t>(length / 4), 0,
-                                   box.address(), 0, id != nullptr ? id : &none});
-  }
-};
-
-bytes mac_of(const host_driver::device& dev) {
-  const auto& mac = dev.port(1).mac;
-  return bytes(mac.begin(), mac.end());
-}
-
-hosts::two_nodes_config managed_cards(unsigned functions) {
-  hosts::two_nodes_config c = shared_cards(functions);
-  c.node.driver.steering = steering_mode::device_managed;
-  return c;
-}
 
 /// Function 1 is the victim, function 2 the thief, both of host b, as the ring of the physical function is.
 template <class Body>
