@@ -2,7 +2,9 @@
 #include "host_driver/hosts/node.h"
 
 #include <cerrno>
+#include <functional>
 #include <systemc>
+#include <utility>
 
 #include "firmware/bus/network_card.h"
 #include "host_driver/dcb/qcn.h"
@@ -36,13 +38,18 @@ class shadow final : public rtl::twin<Pins> {
     return {};
   }
   typename Pins::outputs sample() const override { return both_.sample(); }
+  bool start_trace(const std::string& path, std::function<rtl::cycle_times()> times = {}) override {
+    return both_.start_trace(path, std::move(times));
+  }
+  void stop_trace() override { both_.stop_trace(); }
 
  private:
   rtl::lockstep<Pins> both_;
 };
 
 std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, const std::string& block,
-                                                  const sim::clock_domain& clock, unsigned width) {
+                                                  const sim::clock_domain& clock, unsigned width,
+                                                  std::vector<rtl_block>& all) {
   if (what == adapter::implementation::model) return std::make_unique<icrc::icrc_model>(width);
   auto engine = rtl::make_icrc_rtl(width);
   if (engine == nullptr)
@@ -52,11 +59,13 @@ std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, 
     engine = std::make_unique<shadow<rtl::icrc_pins>>(
         block, clock, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>(width)),
         [width] { return rtl::make_icrc_rtl(width); });
+  all.push_back({block, &clock, engine.get()});
   return std::make_unique<rtl::icrc_rtl>(std::move(engine), width);
 }
 
 std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, const std::string& block,
-                                                  const sim::clock_domain& clock, const gid::gid_table& entries) {
+                                                  const sim::clock_domain& clock, const gid::gid_table& entries,
+                                                  std::vector<rtl_block>& all) {
   if (c.gid == adapter::implementation::model) return nullptr;
   constexpr std::uint8_t cycles = gid_match_reference::compare_cycles;
   if (c.gid_match.method != gid::match_method::parallel || c.gid_match.compare_cycles != cycles)
@@ -67,11 +76,13 @@ std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, cons
                     : std::make_unique<shadow<rtl::gid_match_pins>>(block + ".gid_match", clock,
                                                                     std::make_unique<gid_match_reference>(),
                                                                     [] { return rtl::make_gid_match_rtl(); });
+  all.push_back({block + ".gid_match", &clock, engine.get()});
   return std::make_unique<gid_match_rtl>(std::move(engine), entries);
 }
 
 std::unique_ptr<gid::gid_source_if> make_gid_source(const adapter::config& c, const std::string& name,
-                                                    const sim::clock_domain& clock, const gid::gid_table& entries) {
+                                                    const sim::clock_domain& clock, const gid::gid_table& entries,
+                                                    std::vector<rtl_block>& all) {
   if (c.gid == adapter::implementation::model) return nullptr;
   if (c.gid_source.source_cycles != gid_source_reference::source_cycles)
     throw sim::config_error("rtl.gid: adapter.gid.source_cycles must be " +
@@ -80,28 +91,32 @@ std::unique_ptr<gid::gid_source_if> make_gid_source(const adapter::config& c, co
                                                       : std::make_unique<shadow<rtl::gid_source_pins>>(
                                                             name, clock, std::make_unique<gid_source_reference>(),
                                                             [] { return rtl::make_gid_source_rtl(); });
+  all.push_back({name, &clock, engine.get()});
   return std::make_unique<gid_source_rtl>(std::move(engine), entries);
 }
 
-adapter::icrc_engine_factory engine_factory(const node_config& of) {
+adapter::icrc_engine_factory engine_factory(const node_config& of, std::vector<rtl_block>& all) {
   if (of.icrc_engine) return of.icrc_engine;
-  return
-      [what = of.adapter.icrc, width = of.adapter.datapath_bytes](
-          const std::string& block, const sim::clock_domain& clock) { return make_engine(what, block, clock, width); };
+  return [what = of.adapter.icrc, width = of.adapter.datapath_bytes, &all](const std::string& block,
+                                                                           const sim::clock_domain& clock) {
+    return make_engine(what, block, clock, width, all);
+  };
 }
 
-adapter::gid_match_factory match_factory(const node_config& of) {
+adapter::gid_match_factory match_factory(const node_config& of, std::vector<rtl_block>& all) {
   if (of.gid_match) return of.gid_match;
-  return [&c = of.adapter](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
-    return make_gid_match(c, block, clock, entries);
-  };
+  return
+      [&c = of.adapter, &all](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
+        return make_gid_match(c, block, clock, entries, all);
+      };
 }
 
-adapter::gid_source_factory source_factory(const node_config& of) {
+adapter::gid_source_factory source_factory(const node_config& of, std::vector<rtl_block>& all) {
   if (of.gid_source) return of.gid_source;
-  return [&c = of.adapter](const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries) {
-    return make_gid_source(c, name, clock, entries);
-  };
+  return
+      [&c = of.adapter, &all](const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries) {
+        return make_gid_source(c, name, clock, entries, all);
+      };
 }
 
 }  // namespace
@@ -264,7 +279,8 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg), match_factory(cfg), source_factory(cfg)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg, rtl_), match_factory(cfg, rtl_),
+               source_factory(cfg, rtl_)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, turns_, cfg.bus),
       device_(bus_, named(cfg.driver, basename())) {

@@ -20,6 +20,7 @@
 #include "model/host/host_memory.h"
 #include "model/host/root_complex.h"
 #include "model/sim/parameter.h"
+#include "rtl/harness/twin.h"
 
 namespace rnic::host_driver::dcb {
 class service;
@@ -40,6 +41,13 @@ struct rtl_of_side {
     are("icrc", icrc);
     are("gid", gid);
   }
+};
+
+/// A block that is RTL, or RTL beside its model.
+struct rtl_block {
+  std::string name;  ///< full name
+  const sim::clock_domain* clock = nullptr;
+  rtl::traceable* waveform = nullptr;  ///< lives as long as the adapter
 };
 
 struct node_config {
@@ -125,6 +133,8 @@ class node : public sc_core::sc_module {
   /// Of programs that go on at the same time.
   host_driver::program_turns& turns() { return turns_; }
   host::root_complex& root() { return root_; }
+  /// In order of construction.
+  const std::vector<rtl_block>& rtl() const { return rtl_; }
 
  private:
   node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& agreed,
@@ -153,6 +163,7 @@ class node : public sc_core::sc_module {
   host::host_memory memory_;
   host::root_complex root_;
   host::bus_setup bus_setup_;
+  std::vector<rtl_block> rtl_;
   adapter::adapter adapter_;
   firmware::firmware_runner firmware_;
   host_driver::program_turns turns_;

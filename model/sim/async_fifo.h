@@ -96,6 +96,19 @@ class async_fifo : public channel {
     return item;
   }
 
+  void describe(channel_reader_if& to) const override {
+    to.ends(&producer_, &consumer_);
+    static const T none{};
+    item_fields::read(to, none);
+  }
+  channel_state look(channel_reader_if* front) const override {
+    if (front != nullptr && count_ != 0) item_fields::read(*front, slots_[head_].item);
+    return {usage_.pushes, usage_.pushes - count_, count_, count_ != 0 ? slots_[head_].visible : never,
+            count_ + freed_count_ != depth_ ? 0
+            : freed_count_ != 0             ? freed_[freed_head_]
+                                            : never};
+  }
+
  private:
   struct entry {
     T item{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "model/sim/channel_look.h"
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
@@ -48,6 +49,21 @@ class channel : public hierarchy_object {
   /// What the producer keeps to.
   forwarding forwards() const { return forwards_; }
   void forward_by(forwarding f) { forwards_ = f; }
+  std::uint64_t pushes() const { return usage_.pushes; }
+  std::size_t max_occupancy() const { return usage_.max_occupancy; }
+  clock_domain& domain() const { return domain_; }
+
+  /// Tells of both ends, and of the fields of an item.
+  virtual void describe(channel_reader_if& to) const = 0;
+  /// An onlooker begins to look(). From now on the consumer is ticked for all that comes (fifo::set_quiet), which
+  /// changes nothing but when it takes what it has waited for.
+  void watch() {
+    set_quiet(false);
+    watched_ = true;
+  }
+  /// Behind an edge. The fields of the item in front are read to `front`, unless that is nullptr or there is none.
+  virtual channel_state look(channel_reader_if* front) const = 0;
+  virtual void set_quiet(bool quiet) { static_cast<void>(quiet); }
 
  protected:
   /// `name`: full name (see hierarchy_place).
@@ -63,6 +79,8 @@ class channel : public hierarchy_object {
     RNIC_ASSERT(&block.domain() == &domain_, name() + ": bound to " + block.name() + ", which has another clock");
     return static_cast<std::uint8_t>(block.place());
   }
+  /// At such a place; nullptr for one that is not taken.
+  const clocked_block* block_at(unsigned place) const { return domain_.block_at(place); }
   /// clocked_block::wake_at() of the block at `place` of `domain`.
   static void wake(clock_domain& domain, unsigned place, cycle_t when) { domain.wake_at(place, when); }
   /// One item more than the width in this cycle.
@@ -76,6 +94,7 @@ class channel : public hierarchy_object {
   std::size_t depth_;
   channel_width width_;
   forwarding forwards_ = forwarding::store_and_forward;
+  bool watched_ = false;
   // Begins a line of the processor's cache, in which there is room for what a push uses beside it (fifo).
   alignas(cache_line) usage usage_;
 };

@@ -18,10 +18,19 @@
 namespace rnic::sim {
 
 class channel;
+class clock_domain;
 class clocked_block;
 class memory_ports;
 class server;
 class timebase;
+
+/// Who looks at a domain from outside.
+class edge_watcher_if {
+ public:
+  virtual ~edge_watcher_if() = default;
+  /// All blocks that were due at the edge `of`.now() have been ticked.
+  virtual void served(clock_domain& of) = 0;
+};
 
 /// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 64 blocks.
 class clock_domain : public hierarchy_object {
@@ -46,6 +55,10 @@ class clock_domain : public hierarchy_object {
   /// Edges at which at least one block was ticked, and ticks in all.
   std::uint64_t active_edges() const { return active_edges_; }
   std::uint64_t ticks() const { return ticks_; }
+  /// nullptr: nobody.
+  void watch(edge_watcher_if* by) { watcher_ = by; }
+  /// nullptr: there is none.
+  const clocked_block* block_at(unsigned place) const { return place < max_blocks ? blocks_[place] : nullptr; }
   /// The channels of this domain, in order of construction.
   const std::vector<channel*>& channels() const { return channels_; }
   /// The engines of its blocks, in order of construction.
@@ -99,6 +112,7 @@ class clock_domain : public hierarchy_object {
   cycle_t next_ = never;
   time_ps* next_edge_ = nullptr;  // time of next_, which the timebase keeps
   bool serving_ = false;
+  edge_watcher_if* watcher_ = nullptr;
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
   std::uint64_t soon_ = 0;    // blocks to tick at the edge after the served one, beside those in the wheel

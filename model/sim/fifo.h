@@ -57,9 +57,9 @@ class fifo : public channel {
 
   /// While quiet, what is pushed does not tick the consumer, which takes it (take_due) when it is ticked for another
   /// reason; half full it ticks it all the same. For returned credits that nobody waits for.
-  void set_quiet(bool quiet) {
+  void set_quiet(bool quiet) final {
     if (consumer_ == nobody) return;
-    const std::uint32_t from = quiet ? (places_ + 1) / 2 : 1;
+    const std::uint32_t from = quiet && !watched_ ? (places_ + 1) / 2 : 1;
     if (from < wakes_from_ && count_ != 0) show_next(clock_->now());
     wakes_from_ = from;
   }
@@ -125,8 +125,18 @@ class fifo : public channel {
   }
 
   bool empty() const { return count_ == 0; }
-  std::uint64_t pushes() const { return usage_.pushes; }
-  std::size_t max_occupancy() const { return usage_.max_occupancy; }
+
+  void describe(channel_reader_if& to) const override {
+    to.ends(block_at(producer_), block_at(consumer_));
+    static const T none{};
+    item_fields::read(to, none);
+  }
+  channel_state look(channel_reader_if* front) const override {
+    const entry& first = slots_[head_];
+    if (front != nullptr && count_ != 0) item_fields::read(*front, first.item);
+    return {usage_.pushes, usage_.pushes - count_, count_, count_ != 0 ? first.visible : never,
+            count_ != places_ ? 0 : never};
+  }
 
  private:
   static constexpr std::uint8_t nobody = 0xff;

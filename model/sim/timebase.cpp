@@ -338,6 +338,7 @@ time_ps clock_domain::serve(time_ps now) {
     ++ticks_;
     tick_of_each[id](*this);
   }
+  if (seldom(watcher_ != nullptr)) watcher_->served(*this);
   serving_ = false;
   set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_));
   return *next_edge_;

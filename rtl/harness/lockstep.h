@@ -68,6 +68,11 @@ class lockstep final : public twin<Pins> {
     return e.model;
   }
   outputs sample() const override { return reference_->sample(); }
+  /// Of the RTL.
+  bool start_trace(const std::string& path, std::function<cycle_times()> times = {}) override {
+    return rtl_->start_trace(path, std::move(times));
+  }
+  void stop_trace() override { rtl_->stop_trace(); }
   /// Ends the run for a reason that another oracle found at `port` in the cycle that was clocked last.
   [[noreturn]] void fail_at(const std::string& port, std::uint64_t model, std::uint64_t rtl) {
     fail({log_[(head_ + count_ - 1) % window].cycle, port, model, rtl, {}});

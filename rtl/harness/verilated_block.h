@@ -6,8 +6,10 @@
 #include <verilated_fst_c.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "rtl/harness/twin.h"
 
@@ -44,6 +46,7 @@ class verilated_block : public twin<Pins> {
       reset();
       return {};
     }
+    if (times_) return clock_in_time(in);
     Pins::drive(*top_, in);
     settle();
     const typename Pins::outputs out = Pins::sample(*top_);
@@ -52,8 +55,9 @@ class verilated_block : public twin<Pins> {
   }
   typename Pins::outputs sample() const override { return Pins::sample(*top_); }
 
-  bool start_trace(const std::string& path) override {
+  bool start_trace(const std::string& path, std::function<cycle_times()> times = {}) override {
     finish_trace();
+    times_ = std::move(times);
     trace_ = std::make_unique<VerilatedFstC>();
     top_->trace(trace_.get(), 99);
     trace_->open(path.c_str());
@@ -74,8 +78,28 @@ class verilated_block : public twin<Pins> {
 
  private:
   void finish_trace() {
+    if (times_ && risen_ != 0) trace_->dump(risen_);
     if (trace_ != nullptr) trace_->close();
     trace_.reset();
+    times_ = {};
+    risen_ = 0;
+  }
+  /// A cycle in the waveform of whoever has the clock. What comes first in it is an evaluation with the clock high,
+  /// at which registers keep what they have; the clock stays high behind a cycle that no other one follows.
+  typename Pins::outputs clock_in_time(const typename Pins::inputs& in) {
+    const cycle_times t = times_();
+    if (risen_ != 0 && risen_ < t.begin) trace_->dump(risen_);
+    Pins::drive(*top_, in);
+    top_->eval();
+    trace_->dump(t.begin);
+    top_->clk_i = 0;
+    top_->eval();
+    trace_->dump(t.fall);
+    const typename Pins::outputs out = Pins::sample(*top_);
+    top_->clk_i = 1;
+    top_->eval();
+    risen_ = t.end;
+    return out;
   }
   void settle() {
     top_->clk_i = 0;
@@ -87,13 +111,15 @@ class verilated_block : public twin<Pins> {
   }
   void evaluate() {
     top_->eval();
-    if (trace_ != nullptr) trace_->dump(context_.time());
+    if (trace_ != nullptr && !times_) trace_->dump(context_.time());
     context_.timeInc(1);
   }
 
   VerilatedContext context_;
   std::unique_ptr<Top> top_;
   std::unique_ptr<VerilatedFstC> trace_;
+  std::function<cycle_times()> times_;  // empty: the waveform has none
+  std::uint64_t risen_ = 0;             // the clock's last edge, whose values the waveform does not have yet; 0: none
 };
 
 }  // namespace rnic::rtl

@@ -142,7 +142,7 @@ void add_trace(CLI::App& command, trace_options& o) {
   constexpr double day_us = 86'400e6;
   command
       .add_option("--from", o.from_us,
-                  "Of --trace and --konata: messages from this time on, in microseconds since all hosts are ready")
+                  "Of --trace, --konata and --wave: from this time on, in microseconds since all hosts are ready")
       ->check(CLI::Range(0.0, day_us))
       ->type_name("US");
   command.add_option("--until", o.until_us, "And before this one (default: the end)")
@@ -150,6 +150,18 @@ void add_trace(CLI::App& command, trace_options& o) {
       ->type_name("US");
   command.add_option("--flow", o.flows, "Of --trace and --konata: messages of this flow or workload; repeatable")
       ->type_name("NAME")
+      ->take_all();
+  command
+      .add_option("--wave", o.wave,
+                  "Write ready, valid, payload and occupancy of channels, clocks, and all signals of RTL, for GTKWave "
+                  "(FST;\ntestbenches/bench/wave/README.md)")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--wave-of", o.wave_of,
+          "Of --wave: channels of this name, or of blocks of it, as 'h1.adapter.gather' or 'h*.pcie*'; repeatable\n"
+          "(default: all of the first two hosts)")
+      ->type_name("PATTERN")
       ->take_all();
 }
 

@@ -171,6 +171,8 @@ struct trace_options {
   std::string konata;                ///< log for Konata, empty: none
   double from_us = 0, until_us = 0;  ///< of messages that are posted then, since all hosts are ready; 0: to the end
   std::vector<std::string> flows;    ///< names; empty: all
+  std::string wave;                  ///< waveform (bench::network_wave), empty: none
+  std::vector<std::string> wave_of;  ///< patterns; empty: bench::wave_config's
 };
 
 struct dma_options {

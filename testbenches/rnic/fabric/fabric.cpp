@@ -17,6 +17,7 @@
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/fabric/network_waves.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -39,6 +40,8 @@ class fabric_run {
     if (!options_.common.quiet) print_warnings(network.warnings());
     const auto trace = trace_of(network, options_.trace, options_.file);
     trace_ = trace.get();
+    const auto wave = wave_of(network, options_.trace);
+    wave_ = wave.get();
     bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed, trace.get());
     flows_ = &flows;
     progress shown(options_.common, "fabric", file_.duration_us != 0 ? file_.duration_us : messages());
@@ -46,6 +49,7 @@ class fabric_run {
     network.run([this](unsigned host) { program(host); });
     keep();
     if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
+    if (wave) results_["wave"] = wave_json(options_.trace, *wave);
   }
 
   nlohmann::json results() const { return results_; }
@@ -68,6 +72,7 @@ class fabric_run {
       before_ = counters();
       used_before_ = bench::measure_utilisation(*network_);
       if (trace_ != nullptr) trace_->begin(begin_);
+      if (wave_ != nullptr) wave_->begin();
     }
     network_->meet();
     if (host == 0 && options_.common.pcap_file.empty()) network_->run_apart();
@@ -154,6 +159,7 @@ class fabric_run {
   progress* progress_ = nullptr;
   bench::flow_set* flows_ = nullptr;
   bench::network_trace* trace_ = nullptr;  // nullptr: none
+  bench::network_wave* wave_ = nullptr;    // nullptr: none
   sim::time_ps begin_ = 0, deadline_ = 0, end_ = 0;
   std::vector<hosts::standstill> standstills_;
   std::map<std::pair<std::size_t, std::string>, unsigned> blocked_;  // looks, by flow and whose queue
@@ -184,6 +190,7 @@ void fabric_run::print() const {
                microseconds(s.since - std::min(s.since, begin_)));
   print_busiest(usage_);
   if (r.contains("trace")) print_trace(r["trace"]);
+  if (r.contains("wave")) print_wave(r["wave"]);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "testbenches/rnic/fabric/network_waves.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -50,10 +51,11 @@ hosts::network_config network_from(const common_options& common, const fabric_fi
 
 void check_trace(const common_options& common, const trace_options& trace, const std::vector<std::string>& names) {
   if (trace.file.empty() && trace.konata.empty()) {
-    if (trace.from_us != 0 || trace.until_us != 0 || !trace.flows.empty())
-      throw usage_error("--from, --until, --flow: need --trace FILE or --konata FILE");
-    return;
+    if (!trace.flows.empty()) throw usage_error("--flow: needs --trace FILE or --konata FILE");
+    if (trace.wave.empty() && (trace.from_us != 0 || trace.until_us != 0))
+      throw usage_error("--from, --until: need --trace FILE, --konata FILE or --wave FILE");
   }
+  check_wave(common, trace);
   if (trace.until_us != 0 && trace.until_us <= trace.from_us)
     throw usage_error(fmt::format("--until: {} is not above --from {}", trace.until_us, trace.from_us));
   for (const std::string& f : trace.flows)

@@ -11,6 +11,7 @@
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/fabric/network_waves.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/run/experiment_file.h"
@@ -64,15 +65,17 @@ class experiment_run {
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
     const auto trace = trace_of(network, options_.trace, options_.file);
+    const auto wave = wave_of(network, options_.trace);
     progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
     const workloads::run_length length{file_.warm_up_us * sim::ps_per_us, file_.duration_us * sim::ps_per_us,
                                        file_.drain_us * sim::ps_per_us};
     workloads::run_listeners listeners;
     listeners.onlooker = trace.get();
-    listeners.begins = [this, &trace](const workloads::workload_times& t) {
+    listeners.begins = [this, &trace, &wave](const workloads::workload_times& t) {
       before_ = statistics_json(network_->statistics());
       used_before_ = bench::measure_utilisation(*network_);
       if (trace) trace->begin(t.begin);
+      if (wave) wave->begin();
     };
     listeners.goes_on = [this, &shown](sim::time_ps since) { shown.at(done(since)); };
     workloads::workload_run workloads(network, file_.workloads, length, file_.common, config.middle.seed, listeners);
@@ -80,6 +83,7 @@ class experiment_run {
     workloads.run();
     keep(config.middle.seed);
     if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
+    if (wave) results_["wave"] = wave_json(options_.trace, *wave);
   }
 
   const nlohmann::json& results() const { return results_; }
@@ -151,6 +155,7 @@ void experiment_run::print() const {
   }
   print_busiest(usage_);
   if (results_.contains("trace")) print_trace(results_["trace"]);
+  if (results_.contains("wave")) print_wave(results_["wave"]);
   if (!results_.contains("faults")) return;
   for (const nlohmann::json& f : results_["faults"])
     print_faults(f, fmt::format("the cable of {}, port {}", file_.shape.hosts()[static_cast<unsigned>(file_.faults_at)],
