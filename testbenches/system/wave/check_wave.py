@@ -4,11 +4,13 @@
 many as blocks count; edges of the clocks; passages at the times of --trace; pins and registers of RTL in the cycles of
 the model; windows and names; a run with a waveform gives the same results as one without.
 
-usage: check_wave.py FST2VCD PROGRAM
+usage: check_wave.py FST2VCD PROGRAM_WITH_A_WRONG_MASK PROGRAM
 """
 import collections
 import json
 import os
+import re
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,7 +19,7 @@ from faults import run_checks  # noqa: E402
 from network_checks import Checks  # noqa: E402
 from waves import Wave  # noqa: E402
 
-READER = sys.argv.pop(1)
+READER, WRONG = sys.argv.pop(1), os.path.abspath(sys.argv.pop(1))
 HANDSHAKE = ("ready", "push", "valid", "pop", "occupancy")
 
 LOOP = """
@@ -275,6 +277,24 @@ def check_rtl(c):
             c.expect(not off, "%s: %s beside the clock's edges: %s" % (how, block, off[:3]))
 
 
+def check_difference(c):
+    """A shadow's difference ends the run, and the waveform has it."""
+    path = c.path("wrong.fst")
+    done = subprocess.run([WRONG, "run", c.file(LOOP), "--quiet", "--set", "rtl.icrc=shadow", "--wave", path], text=True,
+                          capture_output=True, timeout=120, cwd=c.folder)
+    said = re.search(r"rnic: (\S+): model and RTL differ in cycle (\d+) at result_crc: model 0x([0-9a-f]+), RTL 0x([0-9a-f]+)",
+                     done.stderr)
+    c.expect(done.returncode == 1 and said is not None, "wrong mask: %d, %s" % (done.returncode, done.stderr[-300:]))
+    wave = Wave(READER, path)
+    clock = said[1].split(".")[0] + ".adapter.clock"
+    at = wave.rises(clock + ".clk")[0]
+    begin = wave.at(clock + ".cycle", [at])[0] * 10**9 // 427_000 - at
+    when = int(said[2]) * 10**9 // 427_000 - begin
+    found = [wave.at("%s.icrc_engine.%s" % (said[1], pin), [when])[0] for pin in ("result_valid_o", "result_crc_o")]
+    c.expect(found == [1, int(said[4], 16)], "wrong mask: %s at the pins in cycle %s, %s" % (found, said[2], said[0]))
+    c.expect(not [f for f in os.listdir(c.folder) if f.endswith(".part")], "wrong mask: parts are left")
+
+
 # ---------------------------------------------------------------- options
 
 def check_options(c):
@@ -317,4 +337,4 @@ def check_options(c):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Waves, [check_counts, check_two_clocks, check_trace, check_changes_nothing, check_rtl,
-                                         check_options]))
+                                         check_difference, check_options]))
