@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/payload/frame.h"
@@ -12,7 +13,7 @@
 namespace rnic::tlm {
 
 /// The two sides tell their frames a little out of order, in an order that depends on nothing real, so frames wait
-/// until they are older than `reorder_ps`, and leave by time, and at the same time by direction.
+/// until they are older than `reorder_ps`, and leave by time, and at the same time by direction, `from`.
 class frame_sorter {
  public:
   struct record {
@@ -20,6 +21,7 @@ class frame_sorter {
     unsigned from = 0;
     std::uint64_t number = 0;  ///< order of arrival, the last tie-break
     std::vector<std::uint8_t> bytes;
+    std::string comment;
   };
 
   explicit frame_sorter(sim::time_ps reorder_ps) : reorder_ps_(reorder_ps) {
@@ -30,6 +32,12 @@ class frame_sorter {
   /// With its FCS at the end if `fcs`. Hands frames that are old enough to `write(const record&)`.
   template <typename Write>
   void add(const payload::frame& f, unsigned from, sim::time_ps at, bool fcs, Write&& write) {
+    keep(f, from, at, fcs);
+    flush_old(at, write);
+  }
+
+  /// The same, and hands over nothing. Its comment, which is that of an earlier one, is to be set.
+  record& keep(const payload::frame& f, unsigned from, sim::time_ps at, bool fcs) {
     std::unique_ptr<record> r;
     if (free_.empty()) {
       r = std::make_unique<record>();
@@ -37,6 +45,7 @@ class frame_sorter {
       r = std::move(free_.back());
       free_.pop_back();
     }
+    record& kept = *r;
     r->at = at;
     r->from = from;
     r->number = frames_++;
@@ -45,6 +54,12 @@ class frame_sorter {
       for (unsigned bit = 0; bit < 32; bit += 8) r->bytes.push_back(static_cast<std::uint8_t>(f.fcs >> bit));
     pending_.push_back(std::move(r));
     std::push_heap(pending_.begin(), pending_.end(), later);
+    return kept;
+  }
+
+  /// A frame that comes now begins at `at`: those that no later one can precede are handed over.
+  template <typename Write>
+  void flush_old(sim::time_ps at, Write&& write) {
     if (at > reorder_ps_) flush_before(at - reorder_ps_, write);
   }
 

@@ -12,6 +12,7 @@
 
 #include "tlm/capture.h"
 #include "tlm/frame_sorter.h"
+#include "tlm/pcapng_blocks.h"
 
 namespace rnic::tlm {
 
@@ -41,24 +42,17 @@ class pcapng_writer : public payload::frame_observer_if {
   void close(const frame_comments& comments, const std::string& about);
 
  private:
-  struct closer {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  using file_ptr = std::unique_ptr<std::FILE, closer>;
   struct stored {  // in front of a frame's bytes in the unnamed file
     sim::time_ps at;
     std::uint32_t from, length;
   };
   void store(const frame_sorter::record& r);
-  void write_section(const std::string& about);
-  void write_interface(unsigned from);
-  void write_frame(const stored& s, const std::vector<std::uint8_t>& bytes, const std::string& comment);
-  void write_block(std::uint32_t type, const std::vector<std::uint8_t>& body);
   [[noreturn]] void fail(const char* what) const;
 
   std::string path_;
   config config_;
-  file_ptr file_, stage_;
+  std::unique_ptr<pcapng_blocks> blocks_;
+  file_ptr stage_;
   frame_sorter sorter_;
   file_clock clock_;
   bool failed_ = false;

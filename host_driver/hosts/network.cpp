@@ -67,7 +67,10 @@ std::unique_ptr<fabric::network_switch> make_switch(const network_config& networ
 }
 
 network::network(const network_config& config)
-    : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
+    : config_(config),
+      base_(config.timing),
+      capture_(config.capture, config.capture_options),
+      meeting_(std::make_unique<meeting>()) {
   if (config_.shape.hosts().empty()) throw sim::config_error("topology: has no hosts");
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   for (unsigned i = 0; i < config_.shape.hosts().size(); ++i) {
@@ -98,8 +101,6 @@ void network::make_switches() {
 }
 
 void network::make_cables() {
-  if (!config_.capture.empty())
-    capture_ = std::make_unique<tlm::capture_writer>(config_.capture, config_.capture_options);
   for (const fabric::network_link& w : config_.shape.links()) make_cable(w);
 }
 
@@ -110,9 +111,9 @@ void network::make_cable(const fabric::network_link& w) {
   fault_cable_config c;
   c.cable.metres = w.metres;
   c.cable.ps_per_metre = config_.ps_per_metre;
-  const bool captured = capture_ && std::any_of(w.ends.begin(), w.ends.end(), [this](const fabric::plug_place& e) {
-                          return !e.is_switch && e.number == config_.capture_at;
-                        });
+  const bool at_host = std::any_of(w.ends.begin(), w.ends.end(), [this](const fabric::plug_place& e) {
+    return !e.is_switch && e.number == config_.capture_at;
+  });
   fabric::cable* made = nullptr;
   if (is_measured(w.ends[0])) {
     c.port = w.ends[0].port;
@@ -120,14 +121,15 @@ void network::make_cable(const fabric::network_link& w) {
     c.fault_seed = config_.fault_seed;
     fault_cables_.push_back(std::make_unique<fault_cable>(
         connector(w.ends[0]), connector(w.ends[1]), c,
-        adapter::environment{base_, spans_, statistics_, frames_, packets_}, captured ? capture_.get() : nullptr));
+        adapter::environment{base_, spans_, statistics_, frames_, packets_}, at_host ? capture_.of_cable() : nullptr));
     made = &fault_cables_.back()->cable();
   } else {
     cables_.push_back(std::make_unique<fabric::cable>(connector(w.ends[0]), connector(w.ends[1]), c.cable));
     made = cables_.back().get();
     cable_ends_.push_back({w.ends[0], w.ends[1]});
-    if (captured) made->add_observer(*capture_);
+    if (at_host && capture_.of_cable() != nullptr) made->add_observer(*capture_.of_cable());
   }
+  if (at_host || !config_.capture_one) capture_.add(*made, port_name(w.ends[0]), port_name(w.ends[1]));
   if (config_.sides) made->follow(spans_, name_of(w.ends[0]), name_of(w.ends[1]));
   if (!w.ends[0].is_switch) return;
   for (unsigned i = 0; i < 2; ++i)
@@ -193,7 +195,7 @@ void network::run(const std::function<void(unsigned)>& program) {
     spawn_program(
         *nodes_[i], "program" + std::to_string(i + 1), [i, &program] { program(i); }, state);
   run_programs(base_, state);
-  if (capture_) capture_->close();
+  capture_.close();
   expect_all_ended(state);
 }
 

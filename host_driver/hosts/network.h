@@ -15,12 +15,12 @@
 #include "host_driver/hosts/node.h"
 #include "host_driver/hosts/pair_if.h"
 #include "host_driver/hosts/sole_system.h"
+#include "host_driver/hosts/system_capture.h"
 #include "model/fabric/network_switch.h"
 #include "model/fabric/topology.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
-#include "tlm/capture.h"
 
 namespace rnic::hosts {
 
@@ -44,8 +44,9 @@ struct network_config {
   };
   std::vector<vlan_setting> vlans;
   std::uint32_t ps_per_metre = fabric::cable::config{}.ps_per_metre;
-  std::string capture;      ///< file for the frames on one host's cable, empty: none
-  unsigned capture_at = 0;  ///< that host's number, from 0
+  std::string capture;       ///< file for the frames on one host's cable, or of all ports (system_capture); empty: none
+  unsigned capture_at = 0;   ///< that host's number, from 0
+  bool capture_one = false;  ///< a file that would have all ports has those at both ends of that host's cables
   tlm::capture_writer::config capture_options;
   /// Two hosts that are measured: parameters of one side are theirs, spans of messages tell of switches and cables, and
   /// the first one's cables are a fault_cable each.
@@ -116,6 +117,7 @@ class network {
   /// Spans tell of switches and cables too from now on; those of `sides` do anyway.
   void follow();
   sim::timebase& base() { return base_; }
+  system_capture& capture() { return capture_; }
   /// A frame or a packet of PCI Express is somewhere between the memories of two hosts.
   bool under_way() const { return frames_.in_use() != 0 || packets_.in_use() != 0; }
   /// Of network_config::sides the first one's cables, by port; at most two.
@@ -155,6 +157,8 @@ class network {
   bool is_stuck(way& w, unsigned priority);
   bool holds_up(const way& one, const way& next, unsigned priority) const;
   std::string name_of(const way& w) const;
+  /// "h1.port1", "s1.port3".
+  std::string port_name(const fabric::plug_place& e) const { return name_of(e) + ".port" + std::to_string(e.port); }
 
   network_config config_;
   sole_system sole_;
@@ -170,7 +174,7 @@ class network {
   std::vector<std::unique_ptr<fabric::cable>> cables_;
   std::vector<std::array<fabric::plug_place, 2>> cable_ends_;
   std::vector<std::unique_ptr<fault_cable>> fault_cables_;
-  std::unique_ptr<tlm::capture_writer> capture_;
+  system_capture capture_;
   std::unique_ptr<meeting> meeting_;
   std::vector<std::vector<endpoint>> ends_;             // by host
   std::vector<way> ways_;                               // between switches

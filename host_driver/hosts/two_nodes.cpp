@@ -31,7 +31,10 @@ unsigned mask_of(const std::vector<unsigned>& ports) {
 }  // namespace
 
 two_nodes::two_nodes(const two_nodes_config& config)
-    : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
+    : config_(config),
+      base_(config.timing),
+      capture_(config.capture, config.capture_options),
+      meeting_(std::make_unique<meeting>()) {
   check_ports(config.ports);
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   const auto of = [&](unsigned side) {
@@ -42,12 +45,8 @@ two_nodes::two_nodes(const two_nodes_config& config)
   };
   node_a_ = std::make_unique<node>("a", env, of(0), 1);
   node_b_ = std::make_unique<node>("b", env, of(1), 2);
-  if (!config.capture.empty()) capture_ = std::make_unique<tlm::capture_writer>(config.capture, config.capture_options);
   for (const unsigned port : config.ports) make_link(port, env);
-  if (capture_) {
-    statistics_.add("cable.capture.frames", capture_->frames());
-    statistics_.add("cable.capture.wrong_fcs", capture_->wrong_fcs());
-  }
+  capture_.add_counters(statistics_, "cable.capture");
   ends_ = {make_ends(*node_a_, config.ports), make_ends(*node_b_, config.ports)};
 }
 
@@ -59,7 +58,9 @@ void two_nodes::make_link(unsigned port, const adapter::environment& env) {
   c.faults = config_.faults;
   c.fault_seed = config_.fault_seed;
   links_.push_back(
-      std::make_unique<fault_cable>(node_a_->connector(port), node_b_->connector(port), c, env, capture_.get()));
+      std::make_unique<fault_cable>(node_a_->connector(port), node_b_->connector(port), c, env, capture_.of_cable()));
+  const std::string at = ".port" + std::to_string(port);
+  capture_.add(links_.back()->cable(), "a" + at, "b" + at);
 }
 
 std::vector<pair_if::line> two_nodes::lines() const {
@@ -83,7 +84,7 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
   spawn_program(*node_a_, "program_a", program_a, state);
   spawn_program(*node_b_, "program_b", program_b, state);
   run_programs(base_, state);
-  if (capture_) capture_->close();
+  capture_.close();
   expect_all_ended(state);
 }
 

@@ -17,12 +17,12 @@
 #include "host_driver/hosts/node.h"
 #include "host_driver/hosts/pair_if.h"
 #include "host_driver/hosts/sole_system.h"
+#include "host_driver/hosts/system_capture.h"
 #include "model/adapter/adapter.h"
 #include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
-#include "tlm/capture.h"
 
 namespace rnic::hosts {
 
@@ -38,7 +38,7 @@ struct two_nodes_config {
       0,
       {0, 1'000'000'000, "ps",
        "calibration 5: 250 ns of a cut-through switch on the way, without other traffic; 0: none"}};
-  std::string capture;  ///< file for the frames on the cable, empty: none
+  std::string capture;  ///< file for the frames on the cable, or of all ports (system_capture); empty: none
   tlm::capture_writer::config capture_options;
   fabric::fault_plan faults;     ///< what happens to frames on the cable
   std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
@@ -81,6 +81,7 @@ class two_nodes final : public pair_if {
   std::size_t cables() const { return links_.size(); }
   /// What the plan did on the `nth` cable; nullptr when it is empty.
   const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth]->faults(); }
+  system_capture& capture() { return capture_; }
   sim::timebase& base() override { return base_; }
   sim::span_recorder& spans() override { return spans_; }
   sim::statistics& statistics() override { return statistics_; }
@@ -99,7 +100,7 @@ class two_nodes final : public pair_if {
 
   std::unique_ptr<node> node_a_, node_b_;
   std::vector<std::unique_ptr<fault_cable>> links_;  // by two_nodes_config::ports
-  std::unique_ptr<tlm::capture_writer> capture_;
+  system_capture capture_;
   std::unique_ptr<meeting> meeting_;
   std::array<std::vector<endpoint>, 2> ends_;  // by side, and by two_nodes_config::ports
   std::exception_ptr failure_;

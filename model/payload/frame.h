@@ -35,8 +35,9 @@ struct frame {
   std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
   static constexpr std::uint16_t any_function = 0xffff;
   std::uint16_t function = any_function;  ///< receive: whose entry it is, where entries have owners
-  sim::span_id span = 0;
-  bool open = false;  ///< transmit: its ICRC is written when its last byte is there, not before
+  sim::span_id span = 0;                  ///< of its message, of whose packets it is the last
+  sim::span_id part_of = 0;  ///< the same where it is another one: for captures, stages are of the last one
+  bool open = false;         ///< transmit: its ICRC is written when its last byte is there, not before
   /// Edge at which its first byte is there for who takes it, the others beat by beat behind it (frame_stream.h).
   /// 0: the whole of it is there.
   sim::cycle_t first_byte = 0;
@@ -53,7 +54,7 @@ struct frame {
     fcs_ok = icrc_ok = true;
     gid_index = 0;
     function = any_function;
-    span = 0;
+    span = part_of = 0;
     first_byte = 0;
     stamp = 0;
   }

@@ -62,6 +62,7 @@ span_id followed_requests::open(const request_key& key, std::uint64_t what, time
   ++opened_;
   place& p = places_[at];
   p.key = key;
+  p.number = opened_;
   p.what = what;
   p.open = true;
   p.is_taken = p.polled = p.answered = p.told = false;
@@ -201,6 +202,24 @@ time_ps followed_requests::end_of(span_id id) const {
   return p.marks[which].empty() ? p.begins[which] : p.marks[which].back().at;
 }
 
+bool followed_requests::so_far(span_id id, followed_request& out) const {
+  const std::uint32_t at = place_of(id);
+  if (at == 0) return false;
+  const place& p = places_[at];
+  const bool answers = (id & part_mask) == answer;
+  const auto& out_marks = p.marks[way_out];
+  const time_ps cut = answers ? p.begins[answer] : ~time_ps{0};
+  const auto behind =
+      std::find_if(out_marks.begin(), out_marks.end(), [cut](const span::mark& m) { return m.at > cut; });
+  out.key = p.key;
+  out.number = p.number;
+  out.what = p.what;
+  out.path.start = p.begins[way_out];
+  out.path.marks.assign(out_marks.begin(), behind);
+  if (answers) out.path.marks.insert(out.path.marks.end(), p.marks[answer].begin(), p.marks[answer].end());
+  return true;
+}
+
 void followed_requests::move_up_to(const std::vector<span::mark>& from, time_ps cut, followed_request::way& path,
                                    followed_request::way& beside) {
   const auto behind = std::find_if(from.begin(), from.end(), [cut](const span::mark& m) { return m.at > cut; });
@@ -234,6 +253,7 @@ time_ps followed_requests::earliest() const {
 void followed_requests::hand_over(std::uint32_t at) {
   place& p = places_[at];
   out_.key = p.key;
+  out_.number = p.number;
   out_.what = p.what;
   out_.polled = p.polled;
   out_.status = p.status;

@@ -26,9 +26,10 @@ struct followed_request {
     std::vector<span::mark> marks;  ///< in order of time
   };
   request_key key;
-  std::uint64_t what = 0;   ///< of who opened it
-  bool polled = false;      ///< false: it was given up, by the end of the run or of its queue pair
-  std::uint8_t status = 0;  ///< of the completion, as polled() was told
+  std::uint64_t number = 0;  ///< 1, 2, ... in the order in which they were opened
+  std::uint64_t what = 0;    ///< of who opened it
+  bool polled = false;       ///< false: it was given up, by the end of the run or of its queue pair
+  std::uint8_t status = 0;   ///< of the completion, as polled() was told
   /// From the post to the poll: what its latency consists of, exactly. Unless it was polled it ends with its last mark.
   way path;
   /// What went on beside that or behind it: a payload on its way into memory while the acknowledgement travels, the
@@ -80,6 +81,9 @@ class followed_requests {
   span_id fork(span_id id);
   void leave(span_id id, const span::mark& m);
   time_ps end_of(span_id id) const;
+  /// The way until now of the request, to the part of it that the span names: of `out` path, key, number and what.
+  /// False: it has been handed over.
+  bool so_far(span_id id, followed_request& out) const;
 
   /// Of those that have not been handed over; ~0: there is none.
   time_ps earliest() const;
@@ -96,7 +100,7 @@ class followed_requests {
   enum parts : std::uint8_t { way_out = 0, answer = 1, completion = 2 };
   struct place {
     request_key key;
-    std::uint64_t what = 0;
+    std::uint64_t number = 0, what = 0;
     bool open = false, polled = false;
     bool is_taken = false;  // by a unit
     bool answered = false;  // the answer's way leads to the requester

@@ -117,6 +117,8 @@ class span_recorder {
   }
   /// Its last mark; without one its start.
   time_ps end_of(span_id id) const;
+  /// The span that was opened, or forked, behind `id`, or that will be the next one: they are taken in turn.
+  span_id after(span_id id) const { return id + 1 == spans_.size() ? 1 : id + 1; }
   /// Of a message that open() was called for.
   const span& operator[](span_id id) const { return spans_[id]; }
 

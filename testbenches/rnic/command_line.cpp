@@ -12,6 +12,7 @@
 #include "model/version/version.h"
 #include "testbenches/bench/usage_error.h"
 #include "testbenches/rnic/option_groups.h"
+#include "tlm/capture.h"
 
 namespace rnic::program {
 
@@ -76,6 +77,9 @@ int command_line::run(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "rnic: %s\n", e.get_msg());
     return 1;
   } catch (const hosts::message_failed& e) {
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 1;
+  } catch (const tlm::capture_error& e) {  // of a disk that is full
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 1;
   } catch (const std::exception& e) {

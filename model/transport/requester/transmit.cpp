@@ -172,7 +172,7 @@ gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
   job.function = c.function;
   job.counter = c.dest.counter_index;
   job.unit = static_cast<std::uint8_t>(units_.number_of(u));
-  job.frame->span = place.last ? u.span : 0;
+  (place.last ? job.frame->span : job.frame->part_of) = u.span;
   job.plain = c.type == icm::service::ethernet;
   return job;
 }

@@ -325,6 +325,8 @@ void read_generator::leave_response(std::uint16_t f) {
   if (last) {
     a.frame->span = x.r.span;
     spans_.leave(x.r.span, name(), "gather", now_ps(), sim::wait::payload_fetch);
+  } else {
+    a.frame->part_of = x.r.span;
   }
   const std::uint32_t psn = (wire::psn_t(x.r.psn) + a.offset / s.mtu).value();
   answer_job response = make_answer(s.to, std::move(a.frame), op, psn, x.r.syndrome, x.r.msn, a.length);
