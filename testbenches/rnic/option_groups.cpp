@@ -50,8 +50,10 @@ void add_common(CLI::App& command, common_options& o) {
       ->type_name("N");
   command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
   command
-      .add_option("--pcap", o.pcap_file,
-                  "Write the frames on the cable as a nanosecond capture, but those with a wrong FCS")
+      .add_option(
+          "--pcap", o.pcap_file,
+          "Write the frames on the cable as a nanosecond capture, but those with a wrong FCS; a name that ends\n"
+          "in .pcapng: those of all ports, with where each message's time has gone (tlm/README.md)")
       ->type_name("FILE");
   command.add_flag("--pcap-fcs", o.pcap_fcs,
                    "The capture has the FCS of each frame, and the frames whose FCS is wrong");
@@ -126,10 +128,11 @@ void add_topology(CLI::App& command, traffic_options& o) {
 }
 
 void add_capture_at(CLI::App& command, std::string& host) {
-  command.add_option("--pcap-at", host, "Host on whose cable --pcap looks (default: the first)")->type_name("HOST");
+  command.add_option("--pcap-at", host, "Host on whose cable --pcap looks (default: the first; of a .pcapng: all)")
+      ->type_name("HOST");
 }
 
-void add_trace(CLI::App& command, trace_options& o) {
+void add_trace(CLI::App& command, trace_options& o, bool flows) {
   command
       .add_option("--trace", o.file,
                   "Write the stages of all messages, queues, credits and pauses, for Perfetto and chrome://tracing\n"
@@ -148,6 +151,7 @@ void add_trace(CLI::App& command, trace_options& o) {
   command.add_option("--until", o.until_us, "And before this one (default: the end)")
       ->check(CLI::Range(0.0, day_us))
       ->type_name("US");
+  if (!flows) return;
   command.add_option("--flow", o.flows, "Of --trace and --konata: messages of this flow or workload; repeatable")
       ->type_name("NAME")
       ->take_all();

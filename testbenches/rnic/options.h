@@ -54,12 +54,23 @@ struct traffic_options {
   std::vector<std::string> given;   ///< options that the user has given: the others may be said by the network's file
 };
 
+/// A trace of a run (program::run_watch).
+struct trace_options {
+  std::string file;                  ///< empty: none
+  std::string konata;                ///< log for Konata, empty: none
+  double from_us = 0, until_us = 0;  ///< of messages that are posted then, since all hosts are ready; 0: to the end
+  std::vector<std::string> flows;    ///< names; empty: all
+  std::string wave;                  ///< waveform (bench::network_wave), empty: none
+  std::vector<std::string> wave_of;  ///< patterns; empty: bench::wave_config's
+};
+
 struct latency_options {
   common_options common;
   std::string file;    ///< of `rnic run` that does the same, for the results
   bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
+  trace_options trace;
   unsigned iterations = 100;
   unsigned warm_up = 4;  ///< messages of each size before the measured ones: caches on chip are filled
 };
@@ -70,6 +81,7 @@ struct bandwidth_options {
   bool print = false;  ///< only shows the file of `rnic run` that does the same
   traffic_options traffic;
   fault_options faults;
+  trace_options trace;
   unsigned depth = 128;
   unsigned receive_depth = 512;  ///< as perftest's
   unsigned reads = 16;           ///< READs and atomics under way per queue pair
@@ -163,16 +175,6 @@ struct calibrate_options {
   std::vector<std::string> only;  ///< points whose id begins so; empty: all
   bool held_out = false;          ///< the points looked at afterwards, instead of the calibration set
   unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
-};
-
-/// A trace of a run (bench::network_trace).
-struct trace_options {
-  std::string file;                  ///< empty: none
-  std::string konata;                ///< log for Konata, empty: none
-  double from_us = 0, until_us = 0;  ///< of messages that are posted then, since all hosts are ready; 0: to the end
-  std::vector<std::string> flows;    ///< names; empty: all
-  std::string wave;                  ///< waveform (bench::network_wave), empty: none
-  std::vector<std::string> wave_of;  ///< patterns; empty: bench::wave_config's
 };
 
 struct dma_options {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "testbenches/bench/trace/message_sink.h"
+
 namespace rnic::bench {
 
 konata_writer::konata_writer(const std::string& file, std::uint32_t clock_khz) : file_(file), clock_khz_(clock_khz) {
@@ -32,7 +34,7 @@ void konata_writer::add(const sim::followed_request& r, std::uint64_t number, un
   i.flushed = !r.polled || r.status != 0;
   sim::time_ps at = r.path.start;
   // When an open loop's message arrived nobody knew that it would be the next one of the file.
-  if (std::strcmp(r.path.marks.front().stage, arrived) == 0) at = r.path.marks.front().at;
+  if (std::strcmp(r.path.marks.front().stage, message_sink_if::arrived) == 0) at = r.path.marks.front().at;
   put(cycle_of(at), number, kind::begin);
   for (const sim::span::mark& m : r.path.marks) {
     if (m.at <= at) continue;

@@ -15,11 +15,10 @@ namespace rnic::bench {
 
 /// Kanata log, version 4 (github.com/shioyadan/Konata, docs/kanata-log-format.md): a message is an instruction, a stage
 /// of its way a stage in lane 0; what waits is in lane 1 too, named by what it waits for. Times are cycles of one
-/// clock, rounded down, which the format wants in order: what is added is kept until nothing earlier can come.
+/// clock, rounded down, which the format wants in order: what is added is kept until nothing earlier can come. What a
+/// message waits before its post (message_sink_if::arrived) is not shown.
 class konata_writer {
  public:
-  /// Stage in which a message waits before it is posted: it is not shown.
-  static constexpr const char* arrived = "arrived";
   /// Throws usage_error. `clock_khz`: of the cycles.
   konata_writer(const std::string& file, std::uint32_t clock_khz);
   void set_origin(sim::time_ps origin) { origin_ = origin; }

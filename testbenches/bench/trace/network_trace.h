@@ -4,18 +4,17 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "host_driver/hosts/network.h"
-#include "host_driver/workloads/onlooker.h"
 #include "model/sim/followed_requests.h"
 #include "testbenches/bench/trace/konata_writer.h"
+#include "testbenches/bench/trace/message_sink.h"
 #include "testbenches/bench/trace/record_queue.h"
 #include "testbenches/bench/trace/trace_writer.h"
+#include "testbenches/bench/trace/watched_system.h"
 
 namespace rnic::bench {
 
@@ -23,48 +22,39 @@ struct trace_config {
   std::string file;    ///< of events; ends in .gz: compressed; empty: none
   std::string konata;  ///< log for Konata, in cycles of the first host's adapter; empty: none
   std::string title;   ///< of the trace
-  /// Messages that are posted (of an open loop: arrive) then, and changes of gauges; since all hosts are ready.
+  /// Changes of gauges that are written, since begin().
   sim::time_ps from = 0, until = ~sim::time_ps{0};
-  std::vector<std::string> flows;  ///< names of those whose messages are followed; empty: all
-  sim::followed_requests::config followed;
 };
 
 struct trace_counts {
-  std::uint64_t messages = 0;      ///< written
-  std::uint64_t unfinished = 0;    ///< of these: without a completion that was polled
-  std::uint64_t not_followed = 0;  ///< no place for them among followed_requests
-  std::uint64_t late_marks = 0;    ///< of stages that ended when their message had been written
-  std::uint64_t events = 0;        ///< lines of the file
+  std::uint64_t messages = 0;    ///< written
+  std::uint64_t unfinished = 0;  ///< of these: without a completion that was polled
+  std::uint64_t events = 0;      ///< lines of the file
 };
 
-/// Writes what happens from begin() to finish(). A message is a slice in the row of its flow at the host that posts it,
-/// and a slice for each stage in the row of its block, with the number of the message (`m`) and what it waited for;
-/// arrows lead from host to host, through switches, and back. What goes on beside the way that its latency consists of
-/// (sim::followed_request) has slices too. The slices of its way sum to the latency exactly. Gauges (sim::gauge) of all
-/// blocks are counters, in which every change is, and so is how many messages each host has under way.
-class network_trace final : public workloads::onlooker_if, private sim::request_sink_if, private sim::gauge_watcher_if {
+/// Writes what happens from begin() to finish(), of messages what it is told of. A message is a slice in the row of its
+/// flow at the host that posts it, and a slice for each stage in the row of its block, with the number of the message
+/// (`m`) and what it waited for; arrows lead from host to host, through switches, and back. What goes on beside the way
+/// that its latency consists of (sim::followed_request) has slices too. The slices of its way sum to the latency
+/// exactly. Gauges (sim::gauge) of all blocks are counters, in which every change is, and so is how many messages each
+/// host has under way.
+class network_trace final : public message_sink_if, private sim::gauge_watcher_if {
  public:
-  /// Before the network runs. Throws usage_error for a file that cannot be made.
-  network_trace(hosts::network& system, const trace_config& config);
-  ~network_trace() override;
+  /// Before the system runs. Throws usage_error for a file that cannot be made.
+  network_trace(const watched_system& system, const trace_config& config);
 
   /// All hosts are ready: times count from now.
   void begin(sim::time_ps now);
   /// When the programs have ended. Throws usage_error when the file could not be written.
   trace_counts finish();
 
-  void sends(unsigned host, std::uint32_t qpn, const std::string& name) override;
-  void waited(unsigned host, std::uint32_t qpn, sim::time_ps since) override;
+  void add_flow(std::uint32_t number, const std::string& name, unsigned host) override;
+  void take(const sim::followed_request& r, sim::time_ps nothing_before) override;
+  void under_way(unsigned host, std::uint64_t number, sim::time_ps now) override;
 
  private:
-  class host_watcher;
-  struct sender {
-    std::uint32_t flow = 0;  // of flows_
-    std::deque<sim::time_ps> waits;
-  };
   struct flow_at_host {
     std::string name;
-    bool followed = false;
     trace_writer::block row = 0;
     unsigned host = 0;
   };
@@ -82,14 +72,11 @@ class network_trace final : public workloads::onlooker_if, private sim::request_
   };
 
   struct record;
-  void take(const sim::followed_request& r) override;
   void changed(std::size_t gauge, std::uint64_t value, sim::time_ps at) override;
-  void count_under_way(unsigned host, std::uint64_t number, sim::time_ps now);
   void read(const record_queue::batch& b);
   void write_counter(std::size_t gauge, std::uint64_t value, sim::time_ps at);
   void watch_gauges();
-  bool in_window(sim::time_ps at) const { return active_ && at >= from_ && at < until_; }
-  std::uint32_t flow_of(unsigned host, const std::string& name);
+  bool in_window(sim::time_ps at) const { return records_ && at >= from_ && at < until_; }
   const known_block& block_of(const char* name);
   struct known_stage {
     const char *block = nullptr, *stage = nullptr;
@@ -104,34 +91,22 @@ class network_trace final : public workloads::onlooker_if, private sim::request_
   void write_events(const sim::followed_request& r);
   void write_konata(const sim::followed_request& r, sim::time_ps nothing_before);
   void add_rows();
-  std::uint32_t post(unsigned host, unsigned adapter, const ibv_qp& qp,
-                     const host_driver::span_source_if::posted& requests);
-  void poll(unsigned host, unsigned adapter, const ibv_qp& qp, std::uint32_t first, std::uint32_t last,
-            const ibv_wc& wc);
 
-  hosts::network& system_;
+  watched_system system_;
   trace_config config_;
   std::unique_ptr<trace_writer> writer_;   // nullptr: none
   std::unique_ptr<konata_writer> konata_;  // nullptr: none
-  sim::followed_requests followed_;
-  bool active_ = false;
   sim::time_ps from_ = 0, until_ = 0;
   std::unordered_map<std::string, trace_writer::process> processes_;
   trace_writer::process cables_ = 0;
-  std::vector<std::unique_ptr<host_watcher>> hosts_;
-  std::vector<std::string> processors_;  // by host
   std::vector<flow_at_host> flows_;
-  std::unordered_map<std::uint64_t, sender> senders_;  // by host and queue pair
   std::unordered_map<const char*, known_block> blocks_;
   std::unordered_map<const char*, std::string> texts_;
   static constexpr std::size_t known_stages = 1024;
   std::vector<known_stage> stages_{known_stages};  // by the place of both texts
   std::vector<gauge_state> gauges_;
-  sim::time_ps latest_ = 0;                  // poll
-  std::size_t under_way_ = 0;                // number of the first host's gauge of that
-  std::vector<std::uint64_t> under_way_of_;  // by host
-  std::uint64_t taken_ = 0;                  // messages
-  sim::followed_request read_;               // of the thread that writes
+  std::size_t under_way_ = 0;   // number of the first host's gauge of that
+  sim::followed_request read_;  // of the thread that writes
   trace_counts counts_;
   /// From begin() to finish(): what is written with, and counts_, belong to its thread then.
   std::unique_ptr<record_queue> records_;

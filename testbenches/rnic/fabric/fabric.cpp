@@ -17,9 +17,10 @@
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
-#include "testbenches/rnic/fabric/network_waves.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/trace/network_waves.h"
+#include "testbenches/rnic/trace/run_watch.h"
 
 namespace rnic::program {
 
@@ -38,17 +39,18 @@ class fabric_run {
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
-    const auto trace = trace_of(network, options_.trace, options_.file);
-    trace_ = trace.get();
+    const auto watch = watch_of(network, options_.common, options_.trace, options_.file);
+    watch_ = watch.get();
     const auto wave = wave_of(network, options_.trace);
     wave_ = wave.get();
-    bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed, trace.get());
+    bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed, watch ? watch->onlooker() : nullptr);
     flows_ = &flows;
     progress shown(options_.common, "fabric", file_.duration_us != 0 ? file_.duration_us : messages());
     progress_ = &shown;
     network.run([this](unsigned host) { program(host); });
     keep();
-    if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
+    const nlohmann::json trace = watch ? watch->finish() : nlohmann::json();
+    if (!trace.is_null()) results_["trace"] = trace;
     if (wave) results_["wave"] = wave_json(options_.trace, *wave);
   }
 
@@ -71,7 +73,7 @@ class fabric_run {
       deadline_ = file_.duration_us != 0 ? begin_ + file_.duration_us * sim::ps_per_us : ~sim::time_ps{0};
       before_ = counters();
       used_before_ = bench::measure_utilisation(*network_);
-      if (trace_ != nullptr) trace_->begin(begin_);
+      if (watch_ != nullptr) watch_->begin(begin_);
       if (wave_ != nullptr) wave_->begin();
     }
     network_->meet();
@@ -158,8 +160,8 @@ class fabric_run {
   hosts::network* network_ = nullptr;
   progress* progress_ = nullptr;
   bench::flow_set* flows_ = nullptr;
-  bench::network_trace* trace_ = nullptr;  // nullptr: none
-  bench::network_wave* wave_ = nullptr;    // nullptr: none
+  run_watch* watch_ = nullptr;           // nullptr: none
+  bench::network_wave* wave_ = nullptr;  // nullptr: none
   sim::time_ps begin_ = 0, deadline_ = 0, end_ = 0;
   std::vector<hosts::standstill> standstills_;
   std::map<std::pair<std::size_t, std::string>, unsigned> blocked_;  // looks, by flow and whose queue

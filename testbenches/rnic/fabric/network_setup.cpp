@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/fabric/network_setup.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cmath>
-
-#include "testbenches/rnic/fabric/network_waves.h"
-#include "testbenches/rnic/results.h"
 
 namespace rnic::program {
 
@@ -49,58 +42,12 @@ hosts::network_config network_from(const common_options& common, const fabric_fi
   return network_from(common, static_cast<const network_file&>(file), name, most, effective);
 }
 
-void check_trace(const common_options& common, const trace_options& trace, const std::vector<std::string>& names) {
-  if (trace.file.empty() && trace.konata.empty()) {
-    if (!trace.flows.empty()) throw usage_error("--flow: needs --trace FILE or --konata FILE");
-    if (trace.wave.empty() && (trace.from_us != 0 || trace.until_us != 0))
-      throw usage_error("--from, --until: need --trace FILE, --konata FILE or --wave FILE");
-  }
-  check_wave(common, trace);
-  if (trace.until_us != 0 && trace.until_us <= trace.from_us)
-    throw usage_error(fmt::format("--until: {} is not above --from {}", trace.until_us, trace.from_us));
-  for (const std::string& f : trace.flows)
-    if (std::find(names.begin(), names.end(), f) == names.end())
-      throw usage_error(fmt::format("--flow: there is no {}, expected one of {}", f, fmt::join(names, ", ")));
-  check_writable(common, trace.file);
-  check_writable(common, trace.konata);
-}
-
-std::unique_ptr<bench::network_trace> trace_of(hosts::network& network, const trace_options& trace,
-                                               const std::string& title) {
-  if (trace.file.empty() && trace.konata.empty()) return nullptr;
-  bench::trace_config c;
-  c.file = trace.file;
-  c.konata = trace.konata;
-  c.title = title;
-  c.from = static_cast<sim::time_ps>(std::llround(trace.from_us * sim::ps_per_us));
-  if (trace.until_us != 0) c.until = static_cast<sim::time_ps>(std::llround(trace.until_us * sim::ps_per_us));
-  c.flows = trace.flows;
-  return std::make_unique<bench::network_trace>(network, c);
-}
-
-nlohmann::json trace_json(const trace_options& trace, const bench::trace_counts& counts) {
-  return {{"file", trace.file},
-          {"konata", trace.konata},
-          {"messages", counts.messages},
-          {"unfinished", counts.unfinished},
-          {"not_followed", counts.not_followed},
-          {"late_marks", counts.late_marks},
-          {"events", counts.events}};
-}
-
-void print_trace(const nlohmann::json& trace) {
-  fmt::print("\ntrace: {} messages ({} without a completion, {} not followed)", trace["messages"].get<std::uint64_t>(),
-             trace["unfinished"].get<std::uint64_t>(), trace["not_followed"].get<std::uint64_t>());
-  for (const char* file : {"file", "konata"})
-    if (!trace[file].get<std::string>().empty()) fmt::print(" in {}", trace[file].get<std::string>());
-  fmt::print("\n");
-}
-
 void capture_at(hosts::network_config& c, const std::string& host) {
   if (host.empty()) return;
   const auto& names = c.shape.hosts();
   const auto at = std::find(names.begin(), names.end(), host);
   if (at == names.end()) throw usage_error("--pcap-at: there is no host " + host);
+  c.capture_one = true;
   c.capture_at = static_cast<unsigned>(at - names.begin());
 }
 

@@ -2,13 +2,9 @@
 // A network with the parameters of its file and of the command line.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "host_driver/hosts/network.h"
-#include "testbenches/bench/trace/network_trace.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/options.h"
@@ -23,15 +19,7 @@ hosts::network_config network_from(const common_options& common, const network_f
 hosts::network_config network_from(const common_options& common, const fabric_file& file, const std::string& name,
                                    const demand& beside, std::string* effective);
 
-/// --trace of a run of the network; nullptr: none. Throws usage_error.
-std::unique_ptr<bench::network_trace> trace_of(hosts::network& network, const trace_options& trace,
-                                               const std::string& title);
-/// Throws usage_error for what cannot be right, before anything runs. `names`: of the flows or workloads.
-void check_trace(const common_options& common, const trace_options& trace, const std::vector<std::string>& names);
-nlohmann::json trace_json(const trace_options& trace, const bench::trace_counts& counts);
-void print_trace(const nlohmann::json& trace);
-
-/// --pcap-at: captures look at the cable of this host; empty: of the first. Throws usage_error.
+/// --pcap-at: captures look at the cable of this host; empty: of the first, or at all ports. Throws usage_error.
 void capture_at(hosts::network_config& c, const std::string& host);
 
 }  // namespace rnic::program

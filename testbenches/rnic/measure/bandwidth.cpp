@@ -55,7 +55,9 @@ class bandwidth_run {
   std::vector<bandwidth_row> run(std::string* effective) {
     const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
     const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
-    measured_system system({options_.common, options_.traffic, options_.faults}, d, network_, effective);
+    measured_system system({options_.common, options_.traffic, options_.faults, options_.trace, "bandwidth"}, d,
+                           network_, effective);
+    measured_ = &system;
     system_ = &system.pair();
     progress shown(options_.common, "bandwidth", sizes_.size());
     progress_ = &shown;
@@ -76,6 +78,7 @@ class bandwidth_run {
     system_->meet();
     to_b_->set_up(e);
     if (to_a_) to_a_->set_up(e);
+    if (first) measured_->begin_watch();
     for (const std::uint32_t size : sizes_) {
       bench::stream* sends = first ? to_b_.get() : to_a_.get();
       bench::stream* receives = first ? to_a_.get() : to_b_.get();
@@ -129,6 +132,7 @@ class bandwidth_run {
   std::vector<std::uint32_t> sizes_;
   hosts::connection_options connection_;
   bench::stream_config stream_;
+  measured_system* measured_ = nullptr;
   hosts::pair_if* system_ = nullptr;
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
@@ -148,6 +152,7 @@ int run_bandwidth(const bandwidth_options& given) {
   bandwidth_options options = given;
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
+  check_trace(options.common, options.trace, {});
   const auto network = network_of(options.traffic);
   bandwidth_run experiment(options, network ? &*network : nullptr);
   std::string effective;

@@ -71,6 +71,7 @@ void add_latency(command_line& line) {
       ->check(CLI::Range(0u, 10000000u))
       ->capture_default_str();
   add_faults(command, o.faults, false);
+  add_trace(command, o.trace, false);
   add_common(command, o.common);
   do_or_print(line, command, o, run_latency);
 }
@@ -101,6 +102,7 @@ void add_bandwidth(command_line& line) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "Both hosts send");
   add_faults(command, o.faults, false);
+  add_trace(command, o.trace, false);
   add_common(command, o.common);
   do_or_print(line, command, o, run_bandwidth);
 }

@@ -58,16 +58,6 @@ void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, st
 void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t message, std::uint64_t salt);
 std::uint8_t last_pattern_byte(std::size_t bytes, std::uint64_t message, std::uint64_t salt);
 
-/// Hands the span of the next message to the driver.
-class next_span final : public host_driver::span_source_if {
- public:
-  void set(sim::span_id id) { id_ = id; }
-  std::uint32_t span_for(const ibv_qp&, const posted&) override { return std::exchange(id_, 0); }
-
- private:
-  sim::span_id id_ = 0;
-};
-
 /// What `rnic latency` and `rnic bandwidth` give for the first of the sizes. One call in a process.
 double typical_latency_us(const latency_options& options);
 struct bandwidth_figures {

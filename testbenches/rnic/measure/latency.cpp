@@ -39,6 +39,31 @@ struct end {
   std::uint8_t* in() const { return in_memory.at(headroom); }
 };
 
+/// Hands the span of the next message of a queue pair to the driver: a flow beside them may post on the same device.
+class next_span final : public host_driver::span_source_if {
+ public:
+  void set(sim::span_id id, std::uint32_t qpn) {
+    id_ = id;
+    qpn_ = qpn;
+  }
+  /// Who is told of what the host posts.
+  void tell(bench::single_messages* who, unsigned host) {
+    who_ = who;
+    host_ = host;
+  }
+  std::uint32_t span_for(const ibv_qp& qp, const posted& requests) override {
+    if (qp.qp_num != qpn_) return 0;
+    if (who_ != nullptr && id_ != 0) who_->posted(host_, qp, requests);
+    return std::exchange(id_, 0);
+  }
+
+ private:
+  sim::span_id id_ = 0;
+  std::uint32_t qpn_ = 0;
+  bench::single_messages* who_ = nullptr;
+  unsigned host_ = 0;
+};
+
 struct latency_row {
   std::uint32_t size = 0;
   sample_summary half;
@@ -62,9 +87,13 @@ class latency_run {
     const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
     const auto segments = hosts::message_segments::needed(static_cast<std::uint32_t>(largest));
     connection_.send_sges = connection_.receive_sges = segments;
-    measured_system system({options_.common, options_.traffic, options_.faults}, {1, 4 * largest}, network_, effective);
+    measured_system system({options_.common, options_.traffic, options_.faults, options_.trace}, {1, 4 * largest},
+                           network_, effective);
+    watch_ = system.follow_singly(flows());
+    measured_ = &system;
     system_ = &system.pair();
     system_->spans().enable(true);
+    for (unsigned side = 0; side < 2; ++side) processors_[side] = system_->name(side) + ".processor";
     progress shown(options_.common, "latency", sizes_.size() * (std::uint64_t{options_.iterations} + options_.warm_up));
     progress_ = &shown;
     system.run([this] { host_a(); }, [this] { host_b(); });
@@ -96,7 +125,8 @@ class latency_run {
 
   void host_a() {
     set_up(a_, system_->a(), 0, salt_ping, salt_pong);
-    a_.at->device->set_span_source(&spans_);
+    follow(a_, spans_[0]);
+    measured_->begin_watch();
     for (const std::uint32_t size : sizes_) {
       const rest before = at_rest();
       if (verb_.reads)
@@ -124,6 +154,7 @@ class latency_run {
 
   void host_b() {
     set_up(b_, system_->b(), 1, salt_pong, salt_ping);
+    if (watch_ != nullptr) follow(b_, spans_[1]);
     for (const std::uint32_t size : sizes_) {
       at_rest(false);
       if (verb_.reads) {
@@ -212,6 +243,43 @@ class latency_run {
     check_pattern(e.in(), size, n, e.salt_in);
   }
 
+  // ---- spans: those of pings are always followed, those of pongs when somebody looks on.
+
+  unsigned side_of(const end& e) const { return &e == &a_ ? 0 : 1; }
+  unsigned host_number(unsigned side) const { return system_->number(side) - 1; }
+  const std::string& processor(const end& e) const { return processors_[side_of(e)]; }
+  /// Two for each size.
+  std::vector<std::string> flows() const {
+    std::vector<std::string> names;
+    for (const std::uint32_t s : sizes_)
+      for (const char* what : {"", ", to warm up"}) names.push_back(fmt::format("{} B{}", s, what));
+    return names;
+  }
+
+  void follow(end& e, next_span& spans) {
+    const unsigned side = side_of(e);
+    spans.tell(watch_, host_number(side));
+    e.at->device->set_span_source(&spans);
+  }
+
+  /// Of message `n`, which is posted now.
+  sim::span_id open_span(const end& e, std::uint32_t size, std::uint64_t n) {
+    const unsigned side = side_of(e);
+    const sim::time_ps start = system_->now_ps();
+    const sim::span_id id = system_->spans().open(start);
+    spans_[side].set(id, e.link.sender_number());
+    const auto nth = static_cast<unsigned>(std::find(sizes_.begin(), sizes_.end(), size) - sizes_.begin());
+    if (watch_ != nullptr) watch_->open(host_number(side), 2 * nth + (n > options_.warm_up ? 0 : 1), start, id);
+    return id;
+  }
+
+  /// Host `by` has the message of `of`.
+  void polled(const end& by, const end& of, sim::span_id id) {
+    const sim::time_ps now = system_->now_ps();
+    system_->spans().leave(id, processor(by), "poll", now, sim::wait::software);
+    if (watch_ != nullptr) watch_->arrived(host_number(side_of(of)), now);
+  }
+
   void pings(std::uint32_t size) {
     std::vector<sim::time_ps> samples;
     std::vector<sim::span> kept;
@@ -220,12 +288,12 @@ class latency_run {
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       fill_pattern(a_.out(), size, n, salt_ping);
       const sim::time_ps start = system_->now_ps();
-      current_span_ = system_->spans().open(start);
-      spans_.set(current_span_);
+      current_span_ = open_span(a_, size, n);
       post(a_, b_, size, n);
       sent(a_);
       await(a_, size, n);
       const sim::time_ps end = system_->now_ps();
+      if (watch_ != nullptr) polled(a_, b_, pong_span_);
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(a_, size);
       if (n > options_.warm_up) {
         samples.push_back((end - start) / 2);
@@ -241,10 +309,11 @@ class latency_run {
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
-      system_->spans().leave(current_span_, system_->name(1) + ".processor", "poll", system_->now_ps(),
-                             sim::wait::software);
+      polled(b_, a_, current_span_);
       fill_pattern(b_.out(), size, n, salt_pong);
+      if (watch_ != nullptr) pong_span_ = open_span(b_, size, n);
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(b_, size);
+      system_->spans().wait_until(pong_span_, processor(b_), "post receive", system_->now_ps(), sim::wait::software);
       post(b_, a_, size, n);
       sent(b_);
     }
@@ -257,12 +326,10 @@ class latency_run {
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       fill_pattern(a_.in(), size, n, salt_ping);
       const sim::time_ps start = system_->now_ps();
-      current_span_ = system_->spans().open(start);
-      spans_.set(current_span_);
+      current_span_ = open_span(a_, size, n);
       post(a_, b_, size, n);
       sent(a_);
-      system_->spans().leave(current_span_, system_->name(0) + ".processor", "poll", system_->now_ps(),
-                             sim::wait::software);
+      polled(a_, a_, current_span_);
       if (n > options_.warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
@@ -298,8 +365,11 @@ class latency_run {
   hosts::connection_options connection_;
   hosts::pair_if* system_ = nullptr;
   progress* progress_ = nullptr;
-  next_span spans_;
-  sim::span_id current_span_ = 0;
+  measured_system* measured_ = nullptr;
+  bench::single_messages* watch_ = nullptr;  // nullptr: nobody looks on
+  std::string processors_[2];
+  next_span spans_[2];
+  sim::span_id current_span_ = 0, pong_span_ = 0;
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<latency_row> rows_;
@@ -351,6 +421,7 @@ int run_latency(const latency_options& given) {
   latency_options options = given;
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
+  check_trace(options.common, options.trace, {});
   const auto network = network_of(options.traffic);
   latency_run experiment(options, network ? &*network : nullptr);
   std::string effective;

@@ -30,11 +30,28 @@ measured_system::measured_system(const options& o, const demand& d, const measur
 
 measured_system::~measured_system() = default;
 
+const trace_options measured_system::no_trace;
+
+void measured_system::look_on(const options& o, const bench::watched_system& system) {
+  if (!run_watch::is_wanted(o.common, o.trace)) return;
+  watch_ = std::make_unique<run_watch>(system, o.trace, o.messages.empty() ? "latency" : o.messages);
+  if (!o.messages.empty()) watch_->follow(o.messages);
+}
+
+bench::single_messages* measured_system::follow_singly(const std::vector<std::string>& flows) {
+  return watch_ ? watch_->follow_singly(flows) : nullptr;
+}
+
+void measured_system::begin_watch() {
+  if (watch_) watch_->begin(pair_->now_ps());
+}
+
 void measured_system::join_cable(const options& o, const demand& d, std::string* effective) {
   hosts::two_nodes_config c = system_from(o.common, o.traffic, d, effective);
   c.faults = faults_from(o.faults);
   c.fault_seed = o.common.seed;
   cable_ = std::make_unique<hosts::two_nodes>(c);
+  look_on(o, bench::watched(*cable_));
   pair_ = cable_.get();
   metres_ = o.traffic.cable_metres;
 }
@@ -49,7 +66,9 @@ void measured_system::make_network(const options& o, const demand& d, std::strin
   network_ = std::make_unique<hosts::network>(c);
   if (!o.common.quiet) print_warnings(network_->warnings());
   in_network_ = std::make_unique<hosts::network_pair>(*network_, asked_->ports);
-  flows_ = std::make_unique<bench::flow_set>(*network_, asked_->file.flows, asked_->file.common, c.middle.seed);
+  look_on(o, bench::watched(*network_));
+  flows_ = std::make_unique<bench::flow_set>(*network_, asked_->file.flows, asked_->file.common, c.middle.seed,
+                                             watch_ ? watch_->onlooker() : nullptr);
   pair_ = in_network_.get();
 }
 
@@ -93,6 +112,7 @@ system_results measured_system::results() {
     for (std::size_t i = 0; i < cable_->cables(); ++i) add_faults(cable_->faults(i), cable_->config().ports[i]);
   else
     for (const auto& c : network_->fault_cables()) add_faults(c->faults(), c->port());
+  if (watch_) r.trace = watch_->finish();
   r.bonds = bonds_json(*pair_);
   r.statistics = statistics_json(pair_->statistics());
   r.use = use_json(*pair_);
@@ -132,6 +152,7 @@ void print_system(const system_results& results) {
   print_faults(results.faults, "");
   for (const auto& [name, value] : results.faults.items())
     if (name.rfind("port", 0) == 0) print_faults(value, "port " + name.substr(4));
+  if (!results.trace.empty()) print_trace(results.trace);
   if (results.network.empty()) return;
   const nlohmann::json& n = results.network;
   if (!n["flows"].empty()) {
@@ -152,6 +173,7 @@ void add_to(nlohmann::json& result, const system_results& results) {
   result["statistics"] = results.statistics;
   result["use"] = results.use;
   if (!results.network.empty()) result["network"] = results.network;
+  if (!results.trace.empty()) result["trace"] = results.trace;
 }
 
 }  // namespace rnic::program

@@ -16,6 +16,7 @@
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/options.h"
+#include "testbenches/rnic/trace/run_watch.h"
 
 namespace rnic::program {
 
@@ -41,20 +42,24 @@ struct system_results {
   nlohmann::json use;         ///< of the two adapters
   nlohmann::json bonds;       ///< bonds_json(); empty without --bond
   nlohmann::json network;     ///< ways, flows and ports of switches; empty without --topology
+  nlohmann::json trace;       ///< empty without --trace and --konata
 };
 /// A line for each way from one of the hosts to the other; nothing without a network.
 void print_way(const system_results& results);
-/// What bonds and flows did, and ports of switches that did anything; nothing without any.
+/// What bonds and flows did, ports of switches that did anything, and the trace; nothing without any.
 void print_system(const system_results& results);
-/// Its members faults, bonds, statistics, use and network, if they are not empty.
+/// Its members faults, bonds, statistics, use, network and trace, if they are not empty.
 void add_to(nlohmann::json& result, const system_results& results);
 
 class measured_system {
  public:
+  static const trace_options no_trace;
   struct options {
     const common_options& common;
     const traffic_options& traffic;
     const fault_options& faults;
+    const trace_options& trace = no_trace;
+    std::string messages{};  ///< what a trace calls them; empty: the program opens their spans (follow_singly)
   };
   /// `network`: nullptr for a cable. Throws usage_error and sim::config_error.
   measured_system(const options& o, const demand& d, const measured_network* network, std::string* effective);
@@ -64,11 +69,16 @@ class measured_system {
   /// Runs the programs of the two hosts; those of a network once all of its hosts are ready, with its flows beside
   /// them until both have ended.
   void run(const std::function<void()>& program_a, const std::function<void()>& program_b);
+  /// Messages whose spans the program opens are followed as those of these flows; nullptr: nobody has asked for it.
+  bench::single_messages* follow_singly(const std::vector<std::string>& flows);
+  /// Both programs are ready: what is watched, is from now on.
+  void begin_watch();
   /// After the run.
   system_results results();
 
  private:
   void make_network(const options& o, const demand& d, std::string* effective);
+  void look_on(const options& o, const bench::watched_system& system);
   void program(unsigned host, const std::array<std::function<void()>, 2>& programs);
   void join_cable(const options& o, const demand& d, std::string* effective);
   nlohmann::json network_json();
@@ -78,6 +88,7 @@ class measured_system {
   std::unique_ptr<hosts::two_nodes> cable_;
   std::unique_ptr<hosts::network> network_;
   std::unique_ptr<hosts::network_pair> in_network_;
+  std::unique_ptr<run_watch> watch_;  // nullptr: nobody has asked for it
   std::unique_ptr<bench::flow_set> flows_;
   hosts::pair_if* pair_ = nullptr;
   unsigned ended_ = 0;

@@ -107,13 +107,14 @@ int run_soak(const soak_options& given) {
   std::string effective;
   const demand d{options.qps, std::uint64_t{options.qps} * 4 * (std::uint64_t{options.largest} + 256)};
   const auto network = network_of(options.traffic);
-  measured_system system({options.common, options.traffic, options.faults}, d, network ? &*network : nullptr,
-                         &effective);
+  measured_system system({options.common, options.traffic, options.faults, measured_system::no_trace, "soak"}, d,
+                         network ? &*network : nullptr, &effective);
   bench::soak soak(system.pair(), connection_of(options), config_from(options));
   const std::clock_t before = std::clock();
   {
     progress shown(options.common, "soak", options.messages);
     soak.on_progress = [&shown](std::uint64_t done) { shown.at(done); };
+    system.begin_watch();
     system.run([&soak] { soak.program_a(); }, [&soak] { soak.program_b(); });
   }
   const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;

@@ -19,7 +19,7 @@ void add_run(command_line& line) {
       ->type_name("FILE");
   command.add_flag("--print", o.print, "Show the file, and do nothing else");
   add_capture_at(command, o.capture_at);
-  add_trace(command, o.trace);
+  add_trace(command, o.trace, true);
   add_common(command, o.common);
   line.on(command, [&command, &line, &o] {
     const std::string text = experiment_text(o.file);

@@ -11,11 +11,12 @@
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
-#include "testbenches/rnic/fabric/network_waves.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/run/experiment_file.h"
 #include "testbenches/rnic/run/run_results.h"
+#include "testbenches/rnic/trace/network_waves.h"
+#include "testbenches/rnic/trace/run_watch.h"
 
 namespace rnic::program {
 
@@ -64,17 +65,17 @@ class experiment_run {
     hosts::network network(config);
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
-    const auto trace = trace_of(network, options_.trace, options_.file);
+    const auto watch = watch_of(network, options_.common, options_.trace, options_.file);
     const auto wave = wave_of(network, options_.trace);
     progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
     const workloads::run_length length{file_.warm_up_us * sim::ps_per_us, file_.duration_us * sim::ps_per_us,
                                        file_.drain_us * sim::ps_per_us};
     workloads::run_listeners listeners;
-    listeners.onlooker = trace.get();
-    listeners.begins = [this, &trace, &wave](const workloads::workload_times& t) {
+    listeners.onlooker = watch ? watch->onlooker() : nullptr;
+    listeners.begins = [this, &watch, &wave](const workloads::workload_times& t) {
       before_ = statistics_json(network_->statistics());
       used_before_ = bench::measure_utilisation(*network_);
-      if (trace) trace->begin(t.begin);
+      if (watch) watch->begin(t.begin);
       if (wave) wave->begin();
     };
     listeners.goes_on = [this, &shown](sim::time_ps since) { shown.at(done(since)); };
@@ -82,7 +83,8 @@ class experiment_run {
     workloads_ = &workloads;
     workloads.run();
     keep(config.middle.seed);
-    if (trace) results_["trace"] = trace_json(options_.trace, trace->finish());
+    const nlohmann::json trace = watch ? watch->finish() : nlohmann::json();
+    if (!trace.is_null()) results_["trace"] = trace;
     if (wave) results_["wave"] = wave_json(options_.trace, *wave);
   }
 

@@ -3,7 +3,7 @@
 """--trace: what the viewer of chrome://tracing reads of it (its own importer, read_trace.js). The stages of each message
 follow one another and sum to the latencies that the run reports; rows nest nothing; arrows lead from host to host;
 counters rise as high as the statistics say, and pauses last as long; windows and flows; a run with a trace gives the
-same results as one without.
+same results as one without. Those of latency and bandwidth the same.
 
 usage: check_trace.py NODE MODULES PROGRAM
 """
@@ -356,6 +356,120 @@ def check_konata(c):
         c.expect(i["label"].split()[:2] == [m.flow, m.verb] and i["thread"] == int(m.host[1:]) - 1, "konata: %s" % i)
 
 
+# ---------------------------------------------------------------- latency and bandwidth
+
+def read_row(c, what, row, pings, pongs, one_way):
+    """A row of `latency` and its messages: each round trip to the picosecond, and where the typical one's time went."""
+    c.expect(len(pings) == row["iterations"] and (one_way or len(pongs) == len(pings)), "%s: %d pings, %d pongs" %
+             (what, len(pings), len(pongs)))
+    if one_way:
+        samples = [m.details["latency_ps"] for m in pings]
+    else:
+        for ping, pong in zip(pings, pongs):
+            c.expect(pong.begin == ping.begin + ping.lasts, "%s: the pong begins %d ps off" %
+                     (what, pong.begin - ping.begin - ping.lasts))
+        samples = [(a.details["latency_ps"] + b.details["latency_ps"]) // 2 for a, b in zip(pings, pongs)]
+    order = sorted(range(len(samples)), key=lambda i: samples[i])
+    typical = order[(len(order) - 1) // 2]
+    for key, value in (("min_us", samples[order[0]]), ("max_us", samples[order[-1]]), ("typical_us", samples[typical]),
+                       ("p99_us", samples[order[(len(order) - 1) * 99 // 100]])):
+        c.expect(round(row[key] * 1e6) == value, "%s: %s is %.6f us, the trace says %d ps" % (what, key, row[key], value))
+    c.expect(abs(row["avg_us"] * 1e6 - sum(samples) / len(samples)) < 1, "%s: average" % what)
+    said, told = collections.Counter(), collections.Counter()
+    for stage in row["stages"]:
+        said[stage["block"], stage["stage"], stage["wait"]] += stage["ps"]
+    for begin, end, name, process, block, details in pings[typical].way:
+        block = block.split(" #")[0]
+        full = block if process == "cables" else process if block == "forwarding" else "%s.%s" % (process, block)
+        told[full, name, details.get("waits", "none")] += end - begin
+    c.expect(+said == told, "%s: stages of the typical message: %s" % (what, (+said - told) + (told - +said)))
+    c.expect(sum(told.values()) == row["end_to_end_ps"] == pings[typical].details["latency_ps"], "%s: %d ps end to end" %
+             (what, row["end_to_end_ps"]))
+
+
+def as_model(result):
+    """Without what the trace is, and without what the simulation cost: writes that a trace tells of are not deferred."""
+    result.pop("trace", None)
+    for row in result["rows"]:
+        row.pop("simulator", None)
+    return result
+
+
+def same_results(c, command, arguments, name):
+    """Results without and with a trace, and the trace."""
+    plain = c.call(command, *arguments)[0]
+    path = c.path(name)
+    traced, said = c.call(command, *arguments, "--trace", path)
+    trace, told = Trace(path), traced.get("trace", {"messages": 0, "late_marks": 1})
+    c.expect(trace.read["overlapping"] == 0, "%s: %d slices lie in others" % (name, trace.read["overlapping"]))
+    c.expect(told["messages"] == len(trace.messages) and told["late_marks"] == 0, "%s: %s, read %d" %
+             (name, told, len(trace.messages)))
+    c.expect("trace: %d messages" % told["messages"] in said, "%s: does not say so" % name)
+    for key in set(as_model(plain)) | set(as_model(traced)):
+        c.expect(plain.get(key) == traced.get(key), "%s: a trace changes the results: %s" % (name, key))
+    for number, m in trace.messages.items():
+        c.check_way(name, number, m)
+    return plain, trace
+
+
+def check_latency(c):
+    for verb, transport, sizes, topology in (("write", "rc", "64,4096", ()), ("send", "rc", "2,3000", ("--topology", "star")),
+                                             ("read", "rc", "64,4096", ()), ("fadd", "xrc", "8", ()),
+                                             ("write_imm", "uc", "64,5000", ()), ("send", "ud", "64,1024", ()),
+                                             ("send", "xrc", "300", ())):
+        one_way = verb in ("read", "fadd")
+        plain, trace = same_results(c, "latency", ["--verb", verb, "--transport", transport, "--sizes", sizes,
+                                                   "--iterations", "12", "--warm-up", "3", *topology],
+                                    "%s.%s.json" % (verb, transport))
+        hosts = plain["network"]["between"] if topology else ["a", "b"]
+        messages = sorted(trace.messages.values(), key=lambda m: m.begin)
+        c.expect(len(messages) == len(plain["rows"]) * 15 * (1 if one_way else 2), "%s %s: %d messages" %
+                 (verb, transport, len(messages)))
+        for row in plain["rows"]:
+            mine = [[m for m in messages if m.host == h and m.flow == "%d B" % row["size"]] for h in hosts]
+            what = "latency %s %s %d" % (verb, transport, row["size"])
+            for m in mine[0] + mine[1]:
+                c.expect((m.verb, m.details["bytes"]) == (verb, row["size"]), "%s: %s" % (what, m.details))
+            read_row(c, what, row, *mine, one_way)
+        beside = [stage[2] for m in messages for stage in m.beside]
+        c.expect(("response sequence" in beside) == (transport in ("rc", "xrc") and not one_way), "%s %s: beside %s" %
+                 (verb, transport, sorted(set(beside))))
+
+
+def check_bandwidth(c):
+    for arguments in (["--sizes", "64,4096", "--messages", "150", "--qps", "3", "--bidirectional"],
+                      ["--sizes", "1024", "--messages", "200", "--verb", "read", "--topology", "dumbbell", "--no-flows"],
+                      ["--sizes", "1000", "--messages", "100", "--verb", "send", "--transport", "ud"]):
+        plain, trace = same_results(c, "bandwidth", arguments, "%s.json" % "_".join(a.strip("-") for a in arguments))
+        for row in plain["rows"]:
+            mine = [m for m in trace.messages.values() if m.details["bytes"] == row["size"]]
+            c.expect(len(mine) == row["messages"], "bandwidth %s: %d of %d messages" % (arguments, len(mine), row["messages"]))
+            first, last = min(m.begin for m in mine), max(m.begin + m.lasts for m in mine)
+            c.expect(0 <= row["elapsed_ps"] - (last - first) < 500000, "bandwidth %s: %d ps, the trace says %d" %
+                     (arguments, row["elapsed_ps"], last - first))
+
+
+def check_short_forms(c):
+    """Their files say nothing of a trace; `rnic run` of such a file takes it; a window; what is refused."""
+    shown = subprocess.run([c.program, "latency", "--print", "--sizes", "64", "--trace", "x.json", "--from", "1"],
+                           capture_output=True, text=True, timeout=60).stdout
+    c.expect("sizes" in shown and "trace" not in shown and "from" not in shown, "latency --print: %s" % shown)
+    path, log = c.path("short.json"), c.path("short.kanata")
+    c.call("run", c.file("[latency]\nsizes = [64]\niterations = 20\nwarm-up = 0\n"), "--trace", path, "--konata", log)
+    whole = Trace(path)
+    c.expect(len(whole.messages) == 40 == len(pipelines(c, log)), "a short form: %d messages" % len(whole.messages))
+    begins = sorted(m.begin for m in whole.messages.values())
+    first, last = begins[10], begins[20]
+    c.call("latency", "--sizes", "64", "--iterations", "20", "--warm-up", "0", "--trace", c.path("window.json"), "--from",
+           "%.6f" % (first / 1e6), "--until", "%.6f" % (last / 1e6))
+    chosen = sorted(m.begin for m in Trace(c.path("window.json")).messages.values())
+    c.expect(chosen == begins[10:20], "latency: a window has %d messages" % len(chosen))
+    for command in "latency", "bandwidth":
+        c.refuse(["--trace", "--from"], command, "--from", "10")
+        c.refuse(["--until", "--from"], command, "--trace", c.path("x.json"), "--from", "10", "--until", "5")
+        c.refuse(["short.json", "exists"], command, "--trace", path)
+
+
 def check_many(c):
     """Of 10^5 messages none is lost on the way into the file; what that costs is said, and nothing is asserted of it."""
     for size in 64, 1024:
@@ -380,4 +494,5 @@ def check_many(c):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Traces, [check_latencies, check_changes_nothing, check_transports, check_loss,
-                                          check_open_loop, check_counters, check_window, check_fabric, check_konata, check_many]))
+                                          check_open_loop, check_counters, check_window, check_fabric, check_konata,
+                                          check_latency, check_bandwidth, check_short_forms, check_many]))

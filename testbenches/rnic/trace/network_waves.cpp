@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/fabric/network_waves.h"
+#include "testbenches/rnic/trace/network_waves.h"
 
 #include <fmt/format.h>
 
