@@ -16,7 +16,7 @@ const nlohmann::json* same_stage(const nlohmann::json& stages, const nlohmann::j
   return nullptr;
 }
 
-latency_step::stage difference(const nlohmann::json& s, double more_ps, bool is_new, bool is_gone) {
+latency_step::stage stage_change(const nlohmann::json& s, double more_ps, bool is_new, bool is_gone) {
   return {s["block"].get<std::string>(),
           s["stage"].get<std::string>(),
           s["wait"].get<std::string>(),
@@ -33,11 +33,11 @@ latency_step step_between(const nlohmann::json& a, const nlohmann::json& b) {
   for (const nlohmann::json& s : b["stages"]) {
     const nlohmann::json* before = same_stage(a["stages"], s);
     const double more = s["ps"].get<double>() - (before == nullptr ? 0 : (*before)["ps"].get<double>());
-    step.stages.push_back(difference(s, more, before == nullptr, false));
+    step.stages.push_back(stage_change(s, more, before == nullptr, false));
   }
   for (const nlohmann::json& s : a["stages"])
     if (same_stage(b["stages"], s) == nullptr)
-      step.stages.push_back(difference(s, -s["ps"].get<double>(), false, true));
+      step.stages.push_back(stage_change(s, -s["ps"].get<double>(), false, true));
   const double least = std::abs(step.more_ns) / 20;
   step.stages.erase(std::remove_if(step.stages.begin(), step.stages.end(),
                                    [&](const auto& s) { return std::abs(s.more_ns) < std::max(least, 0.001); }),
