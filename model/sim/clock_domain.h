@@ -32,7 +32,7 @@ class edge_watcher_if {
   virtual void served(clock_domain& of) = 0;
 };
 
-/// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 64 blocks.
+/// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 63 blocks.
 class clock_domain : public hierarchy_object {
  public:
   clock_domain(const std::string& name, timebase& base, clock_period period);
@@ -56,7 +56,13 @@ class clock_domain : public hierarchy_object {
   std::uint64_t active_edges() const { return active_edges_; }
   std::uint64_t ticks() const { return ticks_; }
   /// nullptr: nobody.
-  void watch(edge_watcher_if* by) { watcher_ = by; }
+  void watch(edge_watcher_if* by) {
+    watcher_ = by;
+    if (by != nullptr)
+      at_each_ |= watcher_bit;
+    else
+      at_each_ &= ~watcher_bit;
+  }
   /// nullptr: there is none.
   const clocked_block* block_at(unsigned place) const { return place < max_blocks ? blocks_[place] : nullptr; }
   /// The channels of this domain, in order of construction.
@@ -72,7 +78,9 @@ class clock_domain : public hierarchy_object {
   friend class memory_ports;
   friend class server;
   friend class timebase;
-  static constexpr unsigned max_blocks = wake_wheel::max_blocks;
+  // Who watches has the last place, behind all blocks: nobody pays for it who has none.
+  static constexpr unsigned places = wake_wheel::max_blocks, max_blocks = places - 1;
+  static constexpr std::uint64_t watcher_bit = std::uint64_t{1} << max_blocks;
 
   void add(clocked_block& block);
   void remove(clocked_block& block);
@@ -112,17 +120,18 @@ class clock_domain : public hierarchy_object {
   cycle_t next_ = never;
   time_ps* next_edge_ = nullptr;  // time of next_, which the timebase keeps
   bool serving_ = false;
-  edge_watcher_if* watcher_ = nullptr;
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
-  std::uint64_t soon_ = 0;    // blocks to tick at the edge after the served one, beside those in the wheel
-  std::uint64_t forced_ = 0;  // always_tick: all blocks, at each edge
+  std::uint64_t soon_ = 0;     // blocks to tick at the edge after the served one, beside those in the wheel
+  std::uint64_t forced_ = 0;   // always_tick: all blocks, at each edge
+  std::uint64_t at_each_ = 0;  // these, and the watcher: at each edge that is served
   wake_wheel wheel_;
   std::array<clocked_block*, max_blocks> blocks_{};
   std::uint64_t all_ = 0;  // mask of registered blocks
   std::vector<channel*> channels_;
   std::vector<server*> servers_;
   std::vector<memory_ports*> memories_;
+  edge_watcher_if* watcher_ = nullptr;
 };
 
 }  // namespace rnic::sim

@@ -271,13 +271,15 @@ clock_domain::~clock_domain() { base_.remove(*this); }
 cycle_t clock_domain::passed_edge() const { return edges_.at_or_before(base_.now_ps()); }
 
 void clock_domain::add(clocked_block& block) {
-  if (~all_ == 0) throw config_error(name() + ": more than 64 blocks in one clock domain");
+  if ((all_ | watcher_bit) == ~std::uint64_t{0})
+    throw config_error(name() + ": more than " + std::to_string(max_blocks) + " blocks in one clock domain");
   const unsigned id = base_.pick_id(all_);
   block.id_ = id;
   blocks_[id] = &block;
   all_ |= std::uint64_t{1} << id;
   if (!base_.opts().always_tick) return;
   forced_ = all_;
+  at_each_ |= all_;
   if (next_ == never) {
     set_next(edge_at_or_after(base_.now_ps() + 1));
     base_.request(index_, *next_edge_);
@@ -288,6 +290,7 @@ void clock_domain::remove(clocked_block& block) {
   const std::uint64_t bit = std::uint64_t{1} << block.id_;
   all_ &= ~bit;
   forced_ &= ~bit;
+  at_each_ &= ~bit;
   blocks_[block.id_] = nullptr;
   wheel_.forget(block.id_);
   soon_ &= ~bit;
@@ -316,7 +319,12 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
 /// it has found out that it is this one's turn.
 template <unsigned Id>
 void clock_domain::tick_one(clock_domain& d) {
-  d.blocks_[Id]->tick();
+  if constexpr (Id != max_blocks) {
+    d.blocks_[Id]->tick();
+  } else {
+    --d.ticks_;  // is none of a block
+    d.watcher_->served(d);
+  }
 }
 
 template <std::size_t... Id>
@@ -325,12 +333,12 @@ constexpr auto clock_domain::ticks_of(std::index_sequence<Id...>) {
 }
 
 time_ps clock_domain::serve(time_ps now) {
-  static constexpr auto tick_of_each = ticks_of(std::make_index_sequence<max_blocks>{});
+  static constexpr auto tick_of_each = ticks_of(std::make_index_sequence<places>{});
   RNIC_ASSERT(*next_edge_ == now, name() + ": served at a time that is not its edge");
   served_ = next_;
   served_ps_ = now;
   serving_ = true;
-  std::uint64_t mask = std::exchange(soon_, 0) | forced_ | wheel_.take(served_);
+  std::uint64_t mask = std::exchange(soon_, 0) | at_each_ | wheel_.take(served_);
   ++active_edges_;
   while (mask != 0) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
@@ -338,7 +346,6 @@ time_ps clock_domain::serve(time_ps now) {
     ++ticks_;
     tick_of_each[id](*this);
   }
-  if (seldom(watcher_ != nullptr)) watcher_->served(*this);
   serving_ = false;
   set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_));
   return *next_edge_;
