@@ -47,8 +47,9 @@ class bond {
   /// Follows the links until the device is closed; behind release() it returns at their next change.
   void run();
   /// Ends a bond below which there are virtual functions, amid their work (net/main.c: mlx4_unbond): both ports are
-  /// what they were, and so are the functions'. enslave() may follow. 0 or a negative errno; -EINVAL: there is none;
-  /// -EOPNOTSUPP: a device without functions, which a bond makes one of one port, until it is closed.
+  /// what they were, and so are the functions'. enslave() may follow, in mode 802.3ad that of another object. 0 or a
+  /// negative errno; -EINVAL: there is none; -EOPNOTSUPP: a device without functions, which a bond makes one of one
+  /// port, until it is closed.
   int release();
 
   /// A change of the links, of the active ports, or of the map: when the driver saw it, and when the adapter had the
