@@ -20,9 +20,9 @@ enum option_code : std::uint16_t {
 constexpr std::uint16_t epb_flags = 2;
 
 constexpr std::uint16_t link_type_ethernet = 1;
-constexpr std::uint32_t snapshot_length = 262'144;
+constexpr std::uint32_t longest_captured = 262'144;
 // A picosecond (12) is legal too, but Wireshark 4.0 then wraps times behind 18.4 ms of a second.
-constexpr std::uint8_t nanoseconds = 9, fcs_bytes = 4;
+constexpr std::uint8_t in_nanoseconds = 9, fcs_length = 4;
 constexpr std::uint32_t inbound = 1, outbound = 2;
 constexpr std::size_t longest_option = 65'535;
 
@@ -90,10 +90,10 @@ void pcapng_blocks::interface(const std::string& name) {
   body_writer b(body_);
   b.u16(link_type_ethernet);
   b.u16(0);
-  b.u32(snapshot_length);
+  b.u32(longest_captured);
   b.text(if_name, name);
-  b.option(if_tsresol, &nanoseconds, sizeof nanoseconds);
-  if (fcs_) b.option(if_fcslen, &fcs_bytes, sizeof fcs_bytes);
+  b.option(if_tsresol, &in_nanoseconds, sizeof in_nanoseconds);
+  if (fcs_) b.option(if_fcslen, &fcs_length, sizeof fcs_length);
   b.option(end_of_options, nullptr, 0);
   block(interface_description);
 }
@@ -110,7 +110,7 @@ void pcapng_blocks::add(const frame& f, const std::vector<std::uint8_t>& bytes) 
   b.text(comment, f.comment);
   b.u16(epb_flags);
   b.u16(4);
-  b.u32((f.inbound ? inbound : outbound) | (fcs_ ? std::uint32_t{fcs_bytes} << 5 : 0));
+  b.u32((f.inbound ? inbound : outbound) | (fcs_ ? std::uint32_t{fcs_length} << 5 : 0));
   b.option(end_of_options, nullptr, 0);
   block(enhanced_packet);
 }
