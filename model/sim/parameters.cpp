@@ -3,31 +3,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <vector>
 
 #include "model/sim/check.h"
+#include "model/sim/edit_distance.h"
 #include "model/sim/toml_text.h"
 
 namespace rnic::sim {
 
 namespace {
-
-/// Levenshtein distance, for "did you mean".
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t& out) {
   if (i.type == parameter_set::info::kind::boolean) {
@@ -78,7 +62,7 @@ std::string parameter_set::nearest(const std::string& path) const {
   std::size_t least = ~std::size_t{0};
   for (const auto& [candidate, is] : by_path_) {
     if (known && candidate.compare(0, section.size() + 1, section + ".") != 0) continue;
-    const std::size_t d = known ? distance(candidate, path) : distance(last_name(candidate), last_name(path));
+    const std::size_t d = known ? edit_distance(candidate, path) : edit_distance(last_name(candidate), last_name(path));
     if (d >= least) continue;
     least = d;
     best = candidate;

@@ -12,6 +12,23 @@ NOTHING = {"flows": [], "ports": [], "standstills": [], "goodput_gbps": 0, "fair
            "counters": {}}
 
 
+def mixed_loop(messages):
+    """A file of `rnic run`: two hosts send all kinds of messages to a third one, so many each."""
+    return """
+[topology]
+kind = "star"
+hosts = 3
+[[workload]]
+name = "rpc"
+from = ["h1", "h2"]
+to = "h3"
+verbs = { write = 2, read = 1, send = 1, write_imm = 1, fadd = 1 }
+sizes = [64, 1024, 9000]
+depth = 8
+messages = %d
+""" % messages
+
+
 class Checks(Faults):
     def file(self, text, name=None):
         return self.write(text, name)

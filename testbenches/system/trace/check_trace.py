@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
 from faults import run_checks  # noqa: E402
-from network_checks import Checks  # noqa: E402
+from network_checks import Checks, mixed_loop  # noqa: E402
 
 NODE, MODULES = sys.argv.pop(1), sys.argv.pop(1)
 
@@ -98,19 +98,7 @@ def names_of(m):
 
 # ---------------------------------------------------------------- messages
 
-LOOP = """
-[topology]
-kind = "star"
-hosts = 3
-[[workload]]
-name = "rpc"
-from = ["h1", "h2"]
-to = "h3"
-verbs = { write = 2, read = 1, send = 1, write_imm = 1, fadd = 1 }
-sizes = [64, 1024, 9000]
-depth = 8
-messages = 120
-"""
+LOOP = mixed_loop(120)
 
 
 def rank(values, part):

@@ -16,25 +16,13 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
 from faults import run_checks  # noqa: E402
-from network_checks import Checks  # noqa: E402
+from network_checks import Checks, mixed_loop  # noqa: E402
 from waves import Wave  # noqa: E402
 
 READER, WRONG = sys.argv.pop(1), os.path.abspath(sys.argv.pop(1))
 HANDSHAKE = ("ready", "push", "valid", "pop", "occupancy")
 
-LOOP = """
-[topology]
-kind = "star"
-hosts = 3
-[[workload]]
-name = "rpc"
-from = ["h1", "h2"]
-to = "h3"
-verbs = { write = 2, read = 1, send = 1, write_imm = 1, fadd = 1 }
-sizes = [64, 1024, 9000]
-depth = 8
-messages = 60
-"""
+LOOP = mixed_loop(60)
 
 
 class Channel:
