@@ -7,6 +7,7 @@
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
+#include "model/sim/seldom.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::host {
@@ -56,7 +57,7 @@ void device_reads::insert(device_read r) {
 /// Where the bytes of a read are; nullptr: nowhere.
 const std::uint8_t* device_reads::data_of(const device_read& read) const {
   const payload::tlp& request = *read.request;
-  if (read.answered) return request.status == payload::tlp_status::success ? request.data.data() : nullptr;
+  if (sim::seldom(read.answered)) return request.status == payload::tlp_status::success ? request.data.data() : nullptr;
   if (request.type != payload::tlp_type::mem_read || request.length == 0 || crosses_page(request)) return nullptr;
   if (!memory_.admits(request.requester & 0xff, request.address)) return nullptr;
   return memory_.at(request.address, request.length);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/sim/parameter.h"
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 
 namespace rnic::host {
@@ -96,7 +97,8 @@ class host_memory {
   /// Whether a packet of `function`, which crosses no page, may go there: the page is its own.
   bool admits(std::uint16_t function, std::uint64_t address) const {
     const std::uint64_t offset = address - base_;
-    return offset >= bytes_ || (has_functions_ ? owners_[offset / page_bytes] : 0) == function;
+    return sim::seldom(offset >= bytes_) ||
+           (sim::seldom(has_functions_) ? owners_[offset / page_bytes] : 0) == function;
   }
   /// For the simulation's speed only: bytes of a packet that has just arrived are used a little later, so the machine
   /// that simulates can fetch them into its caches meanwhile.
@@ -134,7 +136,7 @@ class host_memory {
     const std::uint64_t offset = address - base_;
     if (offset >= bytes_ || bytes > bytes_ - offset || bytes == 0) return true;
     const std::uint8_t state = pages_[offset / page_bytes];
-    return offset % page_bytes + bytes > page_bytes || (state & (allocated | watched)) != allocated;
+    return sim::seldom(offset % page_bytes + bytes > page_bytes) || (state & (allocated | watched)) != allocated;
   }
 
   /// A device write as the root complex makes it visible. Returns false, and writes nothing, when not allocated.

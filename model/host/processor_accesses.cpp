@@ -7,6 +7,7 @@
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
+#include "model/sim/seldom.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::host {
@@ -83,7 +84,7 @@ void processor_accesses::give_tag(operation& o, sim::time_ps now) {
 
 void processor_accesses::work() {
   if (!completions_.empty()) take_completion();
-  if (check_at_ != ~sim::time_ps{0}) check_timeouts();
+  if (sim::seldom(check_at_ != ~sim::time_ps{0})) check_timeouts();
 }
 
 void processor_accesses::take_completion() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/sim/check.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::icm {
 
@@ -55,8 +56,8 @@ void translation::take_fetches() {
 /// One look-up a cycle: first what waited longest for a fetch, then new requests.
 void translation::look_up() {
   std::uint64_t ready = retry_;
-  if (blocked_ != 0 && !fetches_.full() && dma.request.claim()) ready |= blocked_;
-  if (ready != 0) {
+  if (sim::seldom(blocked_ != 0) && !fetches_.full() && dma.request.claim()) ready |= blocked_;
+  if (sim::seldom(ready != 0)) {
     const unsigned index = static_cast<unsigned>(oldest(ready));
     retry_ &= ~(std::uint64_t{1} << index);
     blocked_ &= ~(std::uint64_t{1} << index);
@@ -86,7 +87,7 @@ int translation::oldest(std::uint64_t jobs) const {
 }
 
 void translation::accept() {
-  if (free_ == 0) return;  // an answer's delivery goes on with it
+  if (sim::seldom(free_ == 0)) return;  // an answer's delivery goes on with it
   std::uint64_t asking = 0;
   for (std::uint64_t rest = asking_; rest != 0; rest &= rest - 1) {
     const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));

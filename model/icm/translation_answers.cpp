@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
+
 namespace rnic::icm {
 
 bool translation_answers::answer(unsigned client, unsigned index, const translate_response& response) {
   queue& q = queues_[client];
-  if (q.count == 0 && out_[client].can_push()) {
+  if (sim::mostly(q.count == 0) && out_[client].can_push()) {
     out_[client].push_after(response, cycles_);
     last_at_ = owner_.now() + cycles_ + 1;
     count(response);

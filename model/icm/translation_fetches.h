@@ -10,6 +10,7 @@
 #include "model/icm/translation_tables.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::icm {
 
@@ -54,7 +55,7 @@ class translation_fetches {
   template <class Give>
   void take(Give give) {
     if (dma_.response.can_pop()) take_response();
-    if (arrived_ == 0) return;
+    if (sim::mostly(arrived_ == 0)) return;
     for (translation_fetch& f : fetches_) {
       if (!f.active || !f.arrived || f.usable > owner_.now() || !may_finish(f)) continue;
       finish(f);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/sim/check.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::icrc {
 
@@ -20,17 +21,17 @@ std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) 
   RNIC_ASSERT(input_free_at_ <= now && !frames_.full(), owner_.name() + ": frame started while the engine is busy");
   entry& e = frames_.extend();
   e.frame = std::move(frame);
-  e.crc = at_once_ && what.wanted ? engine_->process(what.encap, what.data, what.length).crc : 0;
+  e.crc = sim::mostly(at_once_ && what.wanted) ? engine_->process(what.encap, what.data, what.length).crc : 0;
   e.blocked = e.handed = false;
   e.ready_at = e.last_beat = sim::never;
-  if (!at_once_) e.what = what;  // that of the model is done with
+  if (sim::seldom(!at_once_)) e.what = what;  // that of the model is done with
   e.start = std::max(now, what.first_beat);
   const std::uint64_t beats = e.beats = sim::beats_of(what.length, width_), passed = beats + (e.start - now);
   e.tail = what.frame > passed ? what.frame - passed : 0;
   server_.start(std::max(what.frame, passed));
   input_free_at_ = sim::never;
   offered_ = 0;
-  if (at_once_) settle(frames_.size() - 1);
+  if (sim::mostly(at_once_)) settle(frames_.size() - 1);
   return beats;
 }
 
@@ -52,7 +53,7 @@ void engine_stage::take_ahead() { taken_in(frames_.front().ready_at); }
 engine_stage::entry* engine_stage::passing() { return handed_ + 1 == frames_.size() ? &frames_.back() : nullptr; }
 
 void engine_stage::hand_ahead() {
-  if (at_once_) return take_ahead();
+  if (sim::mostly(at_once_)) return take_ahead();
   frames_.back().handed = true;
   ++handed_;
 }
@@ -77,13 +78,13 @@ void engine_stage::taken_in(sim::cycle_t cycle) {
   frames_.front().frame.reset();
   frames_.drop();
   taken_at_ = {cycle, taken_at_[0], taken_at_[1]};
-  if (!at_once_) return;
+  if (sim::seldom(!at_once_)) return;
   const std::size_t known = std::min<std::size_t>(frames_.size(), taken_at_.size());
   for (std::size_t i = 0; i < known; ++i) settle(i);
 }
 
 void engine_stage::clock() {
-  if (!at_once_) return clock_rtl();
+  if (sim::seldom(!at_once_)) return clock_rtl();
   if (frames_.empty()) return;
   const sim::cycle_t ready = frames_.front().ready_at;
   if (ready > owner_.now()) owner_.wake_at(ready);  // else the channel that has no room wakes the block

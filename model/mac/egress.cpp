@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
+
 namespace rnic::mac {
 
 egress::egress(std::size_t frames_per_priority) : queues_(8, sim::ring<entry>(frames_per_priority)) {}
@@ -72,7 +74,7 @@ void egress::limit(unsigned tc, std::uint32_t mbps) {
 }
 
 std::uint8_t egress::held(sim::time_ps now) const {
-  if (!limited_) return 0;
+  if (sim::mostly(!limited_)) return 0;
   unsigned mask = 0;
   for (unsigned p = 0; p < 8; ++p)
     if (next_[traffic_class(p)] > now) mask |= 1u << p;
@@ -89,7 +91,7 @@ sim::time_ps egress::held_until(sim::time_ps now) const {
 void egress::started(unsigned priority, std::uint64_t line_bytes, sim::time_ps start, sim::time_ps excused) {
   constexpr std::uint64_t mbps_ps_per_byte = 8 * sim::ps_per_us;
   const unsigned tc = traffic_class(priority);
-  if (!limited_ || classes[tc].max_mbps == 0) return;
+  if (sim::mostly(!limited_) || classes[tc].max_mbps == 0) return;
   const sim::time_ps from = start <= next_[tc] + excused ? next_[tc] : start;
   next_[tc] = from + line_bytes * mbps_ps_per_byte / classes[tc].max_mbps;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
 #include "model/wire/cnm.h"
 #include "model/wire/icrc.h"
 #include "model/wire/pause.h"
@@ -103,7 +104,7 @@ void receive_side::admit(payload::frame_ptr frame) {
 
 /// The way of a frame whose last bit came at `arrival`.
 void receive_side::note_path(sim::span_id span, sim::time_ps arrival) {
-  if (span == 0) return;
+  if (sim::mostly(span == 0)) return;
   const auto leave = [&](const char* stage, sim::time_ps after, sim::wait why = sim::wait::none) {
     to_.spans.leave(span, owner_.name(), stage, arrival + after, why);
   };
@@ -140,7 +141,7 @@ bool receive_side::passes_fcs(payload::frame& f, unsigned column) {
 }
 
 bool receive_side::is_short_enough(const payload::frame& f) {
-  if (f.length + fcs_bytes <= to_.set.mtu) return true;
+  if (sim::mostly(f.length + fcs_bytes <= to_.set.mtu)) return true;
   to_.stats.too_long();
   ++to_.counters.drop_too_long;
   return false;
@@ -180,16 +181,16 @@ void receive_side::take_departures() {
     const auto i = static_cast<unsigned>(__builtin_ctzll(left));
     departures_[i].take_due([&](payload::departure&& d) { ingress_.depart(i, d); });
   }
-  if (ingress_.above() != 0) ingress_.settle(owner_.now());
+  if (sim::seldom(ingress_.above() != 0)) ingress_.settle(owner_.now());
 }
 
 /// Whoever has paused the peer, or waits, must know when there is room again.
 void receive_side::watch_departures(bool turnaround_waits) {
   const bool watches = turnaround_waits || to_.flow.wanted(ingress_.above()) != 0;
-  if (watches != watches_)
+  if (sim::seldom(watches != watches_))
     for (auto& d : departures_) d.set_quiet(!watches);
   watches_ = watches;
-  if (!watches) return;
+  if (sim::mostly(!watches)) return;
   const sim::cycle_t falls = ingress_.falls_at();
   if (falls != sim::never) owner_.wake_at(std::max(falls, owner_.now() + 1));
 }

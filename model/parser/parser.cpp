@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/wire/bytes.h"
 #include "model/wire/ethernet.h"
 
@@ -223,12 +224,12 @@ const gid::entry* parser::find(const wire::packet& p, std::uint16_t* index) {
 }
 
 parser::way parser::classify(payload::frame& f) {
-  if (!f.fcs_ok) {
+  if (sim::seldom(!f.fcs_ok)) {
     if (!ethernet_out.bound() || f.length < 14) return discard(drop::bad_fcs);
     ++ethernet_frames_;
     return way::ethernet;
   }
-  if (f.length < 14) return discard(drop::truncated);
+  if (sim::seldom(f.length < 14)) return discard(drop::truncated);
   wire::packet& p = f.packet;
   const wire::decode_error e = wire::decode(f.data(), f.length, p, roce_v2_port_);
   if (e == wire::decode_error::not_roce) return plain_ethernet();

@@ -22,7 +22,7 @@ class handle {
  public:
   handle() = default;
   handle(const handle& other) : p_(other.p_) {
-    if (p_ != nullptr) ++p_->references;
+    if (sim::seldom(p_ != nullptr)) ++p_->references;
   }
   handle(handle&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
   handle& operator=(const handle& other) {
@@ -31,11 +31,11 @@ class handle {
   }
   handle& operator=(handle&& other) noexcept {
     node* const old = std::exchange(p_, std::exchange(other.p_, nullptr));
-    if (old != nullptr) release(old);
+    if (sim::seldom(old != nullptr)) release(old);
     return *this;
   }
   ~handle() {
-    if (p_ != nullptr) release(p_);
+    if (sim::seldom(p_ != nullptr)) release(p_);
   }
   void reset() {
     if (p_ != nullptr) release(std::exchange(p_, nullptr));
@@ -54,7 +54,7 @@ class handle {
   explicit handle(node* p) : p_(p) { ++p->references; }
   // Most handles that end are empty: what they ask is short, and this is in one place.
   [[gnu::noinline]] static void release(node* p) {
-    if (--p->references == 0) p->home->give_back(p);
+    if (sim::mostly(--p->references == 0)) p->home->give_back(p);
   }
   node* p_ = nullptr;
 };

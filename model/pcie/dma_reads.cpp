@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/sim/beats.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::pcie {
 
@@ -101,7 +102,7 @@ bool dma_reads::complete_ahead(const payload::tlp& t, bool alone, sim::time_ps a
 
 void dma_reads::put_away(tag_state& tag, const payload::tlp& t) {
   const read_state& read = reads_[tag.read];
-  if (read.status == dma_status::ok) std::memcpy(read.destination + tag.offset, t.data.data(), t.length);
+  if (sim::mostly(read.status == dma_status::ok)) std::memcpy(read.destination + tag.offset, t.data.data(), t.length);
   tag.offset += t.length;
   tag.remaining -= t.length;
 }
@@ -129,7 +130,7 @@ void dma_reads::complete(const payload::tlp& t) {
     if (tag.remaining != 0) return;
   }
   free_tag(t.tag);
-  if (!good) {
+  if (sim::seldom(!good)) {
     if (t.status != payload::tlp_status::success)
       space_.received_abort(t.status == payload::tlp_status::completer_abort);
     else
@@ -169,7 +170,7 @@ void dma_reads::finish_if_done(std::uint32_t index) {
 }
 
 void dma_reads::check_timeouts() {
-  if (check_at_ > owner_.now()) return;
+  if (sim::mostly(check_at_ > owner_.now())) return;
   const sim::cycle_t now = owner_.now();
   check_at_ = sim::never;
   for (unsigned i = 0; i < tags_.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "model/pcie/pcie_cr.h"
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
+#include "model/sim/seldom.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::pcie {
@@ -86,11 +87,11 @@ void endpoint::tell_gauges() {
 void endpoint::work() {
   receive();
   serve_request();
-  if (bars_.took_interrupt_write()) dma_.msix_changed();
+  if (sim::seldom(bars_.took_interrupt_write())) dma_.msix_changed();
   dma_.give_answers();
   const bool replied = send_reply();  // between two writes, however close they follow each other
   dma_.start();
-  if (replied) return;
+  if (sim::seldom(replied)) return;
   const bool in_write = dma_.write_under_way();
   dma_.issue();
   if (in_write && !replies_.empty() && dma_.clear_at() != sim::never)  // a completion waits for its end
@@ -134,7 +135,7 @@ void endpoint::receive() {
 }
 
 void endpoint::serve_request() {
-  if (requests_.empty()) return;
+  if (sim::mostly(requests_.empty())) return;
   const payload::tlp& t = *requests_.front();
   switch (t.type) {
     case payload::tlp_type::mem_write:

@@ -100,7 +100,7 @@ class clock_domain : public hierarchy_object {
         soon_ |= std::uint64_t{1} << id;
         return;
       }
-      if (wake_wheel::is_near(ahead)) return wheel_.mark(id, when);
+      if (mostly(wake_wheel::is_near(ahead))) return wheel_.mark(id, when);
     }
     wake_slow(id, when);
   }

@@ -60,7 +60,7 @@ class fifo : public channel {
   void set_quiet(bool quiet) final {
     if (consumer_ == nobody) return;
     const std::uint32_t from = quiet && !watched_ ? (places_ + 1) / 2 : 1;
-    if (from < wakes_from_ && count_ != 0) show_next(clock_->now());
+    if (seldom(from < wakes_from_) && count_ != 0) show_next(clock_->now());
     wakes_from_ = from;
   }
 
@@ -156,7 +156,7 @@ class fifo : public channel {
     entry& e = slots_[(head_ + count_) & mask_of_slots_];
     e.item = std::forward<U>(item);
     cycle_t visible = now + latency_ + cycles;
-    if (visible > last_visible_) {
+    if (mostly(visible > last_visible_)) {
       last_visible_ = visible;
       shown_ = 1;
     } else {
@@ -167,9 +167,9 @@ class fifo : public channel {
     ++count_;
     ++usage_.pushes;
     *mask_ |= mask_bit_;
-    if (held > usage_.max_occupancy) usage_.max_occupancy = held;
+    if (seldom(held > usage_.max_occupancy)) usage_.max_occupancy = held;
     if (seldom(held == places_)) filled(now);
-    if (count_ >= wakes_from_) wake(*clock_, consumer_, visible);
+    if (mostly(count_ >= wakes_from_)) wake(*clock_, consumer_, visible);
   }
   // What follows is seldom, or is more than a call: each in one place, so that pushes and pops are short where they are
   // inlined.
@@ -202,7 +202,7 @@ class fifo : public channel {
     if (consumer_ != nobody) over(usage_.over_pops, "pops");
   }
   void release(cycle_t now) {
-    freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
+    freed_now_ = seldom(freed_at_ == now) ? freed_now_ + 1 : 1;
     freed_at_ = now;
     head_ = (head_ + 1) & mask_of_slots_;
     --count_;
@@ -227,7 +227,7 @@ class fifo : public channel {
   void wake_producer(cycle_t when) {
     if (producer_ != nobody) wake(*clock_, producer_, when);
   }
-  std::uint32_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
+  std::uint32_t occupied(cycle_t now) const { return count_ + (seldom(freed_at_ == now) ? freed_now_ : 0); }
 
   // What a push uses, in the line of usage_.
   cycle_t last_visible_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -43,7 +44,7 @@ class partitions {
 
   /// 0: no windows.
   void set_lookahead(time_ps lookahead) { lookahead_ = lookahead; }
-  bool have_windows() const { return lookahead_ != 0 && all_.size() > 1; }
+  bool have_windows() const { return seldom(lookahead_ != 0) && all_.size() > 1; }
 
   /// A domain now has an edge with work at `when`.
   void request(std::size_t domain, time_ps when) {
@@ -80,7 +81,7 @@ class partitions {
   time_ps reached(std::size_t partition) const { return reached_[partition]; }
 
   /// A domain of another partition than that which is being served, if one is.
-  bool is_foreign(std::size_t domain) const { return open_ && of_domain_[domain] != served_; }
+  bool is_foreign(std::size_t domain) const { return seldom(open_) && of_domain_[domain] != served_; }
   /// Whether a domain may be asked for an edge at `when`: a foreign one has been served up to the end of the window, or
   /// will be.
   bool can_ask(std::size_t domain, time_ps when) const { return !is_foreign(domain) || when >= end_; }

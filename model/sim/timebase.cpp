@@ -9,6 +9,7 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::sim {
 
@@ -80,7 +81,7 @@ void timebase::request(std::size_t domain, time_ps when) {
   if (partitions_.is_foreign(domain)) return;
   if (serving_)
     lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
-  else if (!ahead_)                       // pass() and leave() find it
+  else if (seldom(!ahead_))               // pass() and leave() find it
     schedule(when);
 }
 

@@ -11,6 +11,7 @@
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/memory.h"
+#include "model/sim/seldom.h"
 #include "model/transport/port_map.h"
 #include "model/wire/ethernet.h"
 
@@ -58,7 +59,7 @@ class path_check {
   }
   /// A frame of the VLAN that the path has, where it asks for that: an entry of the port's VLAN table is read.
   bool in_vlan(const icm::path& path, const payload::frame& f) const {
-    if ((path.flags & icm::path_flag_own_vlan) == 0) return true;
+    if (sim::mostly((path.flags & icm::path_flag_own_vlan) == 0)) return true;
     const unsigned vid = f.packet.vlan_present ? f.packet.vlan_tci & 0xfffu : 0;
     return vid == gids_[path.port % gids_.size()]->vlan(path.vlan_index).value_or(0);
   }

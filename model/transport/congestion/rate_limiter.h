@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/sim/clock_domain.h"
+#include "model/sim/seldom.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/congestion/qcn_reactions.h"
 #include "model/transport/congestion/reaction_point.h"
@@ -51,7 +52,7 @@ class rate_limiter {
   void park(std::uint32_t qpn, sim::cycle_t edge);
   bool parked(std::uint32_t qpn) const;
   /// Edge at which the first one that parks is due; sim::never without.
-  sim::cycle_t earliest() const { return parking_.empty() ? sim::never : parking_.front().first; }
+  sim::cycle_t earliest() const { return sim::mostly(parking_.empty()) ? sim::never : parking_.front().first; }
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   /// One that is due, which does not park any more, or `none`.
   std::uint32_t expired();

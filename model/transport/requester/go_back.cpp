@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/transport/requester/drain.h"
 #include "model/transport/requester/rules.h"
 
@@ -99,7 +100,7 @@ void go_back::withdraw(qp_runtime& r, std::uint64_t first) {
 }
 
 void go_back::write_withdrawals() {
-  while (!withdrawing_.empty() && withdrawal_ports_.try_access(0)) {
+  while (sim::seldom(!withdrawing_.empty()) && withdrawal_ports_.try_access(0)) {
     const qp_runtime& r = withdrawing_.pop(qps_);
     withdrawals_.write(r.qpn, r.withdraw.first, r.withdraw.behind, owner_.now());
   }
@@ -121,7 +122,7 @@ void go_back::begin() {
 }
 
 void go_back::walk() {
-  if (waiting_.empty()) return;
+  if (sim::mostly(waiting_.empty())) return;
   qp_runtime& r = qps_[waiting_.front()];
   if (!r.unwalked) return;
   begin();
@@ -149,7 +150,7 @@ void go_back::walk() {
 }
 
 void go_back::take_back() {
-  if (waiting_.empty()) return;
+  if (sim::mostly(waiting_.empty())) return;
   qp_runtime& r = qps_[waiting_.front()];
   if (r.unwalked) return owner_.wake_next();
   begin();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/transport/congestion/rates.h"
 
 namespace rnic::transport {
@@ -32,7 +33,7 @@ void pacing::change_limit(const context& c, qp_runtime& r) {
 }
 
 bool pacing::in_time(send_unit& u) {
-  if (!limiter_.any() && !vports_.any()) return true;
+  if (sim::mostly(!limiter_.any() && !vports_.any())) return true;
   const sim::cycle_t due = std::max(limiter_.due(u.grant.qpn), vports_.any() ? vports_.due(vport_of(*u.ctx)) : 0);
   const sim::cycle_t hold = config_.hold_cycles;
   if (due <= owner_.now()) return true;
@@ -58,7 +59,7 @@ void pacing::started(send_unit& u, std::uint32_t bytes) {
 }
 
 void pacing::wake_due() {
-  if (limiter_.earliest() > owner_.now()) return;
+  if (sim::mostly(limiter_.earliest() > owner_.now())) return;
   std::uint32_t qpn;
   while ((qpn = limiter_.expired()) != rate_limiter::none) resumes_.resume(qps_[qpn]);
 }

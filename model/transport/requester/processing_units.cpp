@@ -9,6 +9,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/beats.h"
 #include "model/sim/followed_requests.h"
+#include "model/sim/seldom.h"
 #include "model/transport/requester/ethernet_send.h"
 #include "model/transport/requester/message_entry.h"
 #include "model/transport/requester/mlx_wqe.h"
@@ -78,7 +79,7 @@ void processing_units::take_addresses() {
 // cache has moved.
 void processing_units::work() {
   if (serving_ != 0 && owner_.now() >= serving_until_) end_service();
-  if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
+  if (sim::seldom(missing_ != 0) && contexts_.progress() != missing_since_) missing_ = 0;
   const std::uint32_t resting =
       units_.sendable() | reader_.fetching() | serving_ | missing_ | translating_ | keys_.operating();
   for (std::uint32_t rest = busy_ & ~resting; rest != 0; rest &= rest - 1)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
 #include "model/transport/responder/read_backlog.h"
 
 namespace rnic::transport {
@@ -121,7 +122,7 @@ void acknowledgement::send_one(responder_flow& f) {
 
 /// One answer of a queue pair that has READs there, in a cycle.
 void acknowledgement::hand() {
-  if (hands_.empty() || !reads_.room(1) || !flows_.may_access(context_user::answers)) return;
+  if (sim::mostly(hands_.empty()) || !reads_.room(1) || !flows_.may_access(context_user::answers)) return;
   responder_flow& f = flows_[hands_.pop()];
   f.answers.in_hand = false;
   if (f.ack.pending || f.nak.pending) hand_one(f, ack_goes_first(f));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
 #include "model/transport/congestion/ecn.h"
 #include "model/transport/udp_source.h"
 
@@ -76,7 +77,7 @@ unsigned answer_transmit::queue_of(unsigned l) const { return line_of(map_.port_
 
 // Lines whose queue has a credit.
 std::uint64_t answer_transmit::credited() const {
-  if (map_.is_identity()) return in_credit_;
+  if (sim::mostly(map_.is_identity())) return in_credit_;
   std::uint64_t lines = 0;
   for (unsigned v = 0; v < ports; ++v) lines |= (in_credit_ >> line_of(map_.port_of(v), 0) & 0xff) << line_of(v, 0);
   return lines;
@@ -127,7 +128,7 @@ void answer_transmit::end_starving(unsigned n, sim::cycle_t at) {
 
 // Each tick behind the end of a look-up's cycles, of which one an answer is: at most one in a cycle.
 void answer_transmit::take_refused() {
-  if (refused_.empty() || refused_.front().known_at > now()) return;
+  if (sim::mostly(refused_.empty()) || refused_.front().known_at > now()) return;
   give_credit(refused_.pop().queue);
   ++sourceless_;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
@@ -70,7 +71,7 @@ void error_state::check(std::uint32_t qpn) {
 }
 
 void error_state::tell(sim::fifo_out<qp_error>& out) {
-  if (errors_.empty()) return;
+  if (sim::mostly(errors_.empty())) return;
   if (out.bound()) {
     if (!out.claim()) return;
     out.push({errors_.front()});
@@ -81,7 +82,7 @@ void error_state::tell(sim::fifo_out<qp_error>& out) {
 
 /// One queue pair gets its place and one is attended to in a cycle, that which has waited longest of those that can be.
 void error_state::attend() {
-  if (!attention_.empty()) place();
+  if (sim::seldom(!attention_.empty())) place();
   for (const std::uint16_t i : flows_.to_do()) {
     responder_flow& f = flows_[i];
     const flow_table::found context = flows_.resolve(f, context_user::errors);
@@ -222,7 +223,7 @@ void error_state::fetched(const receive_fetch_result& r) {
 }
 
 void error_state::poll() {
-  if (record_.answered) {
+  if (sim::seldom(record_.answered)) {
     record_.answered = false;
     const auto posted = port_.posted(record_place);
     for (poll_entry& e : polls_) {
@@ -231,7 +232,7 @@ void error_state::poll() {
       attention_.push_back({e.qpn, flow_todo_flush, posted});
     }
   }
-  if (polls_.empty() || record_.reading) return;
+  if (sim::mostly(polls_.empty()) || record_.reading) return;
   if (at_ >= polls_.size()) {
     at_ = 0;
     next_ = owner_.now() + interval_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
+
 namespace rnic::transport {
 
 held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
@@ -63,7 +65,7 @@ bool held_reads::put_aside(responder_flow& f, const read_command& r) {
 
 /// One request comes back in a cycle; those of several QPs are fetched at once.
 void held_reads::work() {
-  if (backlog_.empty() && fetching_.empty()) return;
+  if (sim::mostly(backlog_.empty() && fetching_.empty())) return;
   if (!backlog_.empty()) begin();
   for (std::size_t k = 0; k < fetching_.size(); ++k) {
     responder_flow& f = flows_[fetching_[k]];

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
+
 namespace rnic::transport {
 
 namespace {
@@ -74,8 +76,8 @@ void key_withdrawal::walk() {
 }
 
 void key_withdrawal::work() {
-  if (at_ == phase::idle) {
-    if (!keys_.revoke.can_pop()) return;
+  if (sim::mostly(at_ == phase::idle)) {
+    if (sim::mostly(!keys_.revoke.can_pop())) return;
     key_ = keys_.revoke.pop().key;
     place_ = 0;
     reads_revoked_ = false;

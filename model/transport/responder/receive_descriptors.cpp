@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
@@ -96,7 +97,7 @@ void receive_descriptors::flush(const responder_flow& f, slot_table& slots, std:
 }
 
 void receive_descriptors::work_flushes() {
-  if (flushes_.empty() || !completions_.room()) return;
+  if (sim::mostly(flushes_.empty()) || !completions_.room()) return;
   const flushed& x = flushes_.front();
   completions_.fail(x.cqn, x.qpn, x.index, cqe_flushed, x.srqn, x.port);
   flushes_.erase(flushes_.begin());
@@ -125,7 +126,7 @@ void receive_descriptors::work() {
   contexts_.on_chip().service();
   shared_.work();
   contexts_.work_halts([this](std::uint32_t srqn) { return shared_.forget(srqn); });
-  if (!contexts_.has_notice() || !completions_.may_raise()) return;
+  if (sim::mostly(!contexts_.has_notice()) || !completions_.may_raise()) return;
   const shared_contexts::notice n = contexts_.take_notice();
   completions_.raise(n.event, n.srqn, n.function);
 }

@@ -7,6 +7,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
+#include "model/sim/seldom.h"
 #include "model/transport/responder/receive_jobs.h"
 #include "model/wire/bytes.h"
 
@@ -40,7 +41,7 @@ class receive_port {
   }
   /// One goes on in a cycle. In each tick, in front of who asks.
   void work() {
-    while (!waiting_.empty() && job.claim()) job.push(waiting_.pop());
+    while (sim::seldom(!waiting_.empty()) && job.claim()) job.push(waiting_.pop());
   }
   /// What a result has told of.
   const std::uint8_t* read(const receive_place& p) const { return memory_.read(p); }
