@@ -75,6 +75,8 @@ struct node_config {
   adapter::icrc_engine_factory icrc_engine;
   adapter::gid_match_factory gid_match;
   adapter::gid_source_factory gid_source;
+  /// The same of whole blocks, by name ("scheduler"): model/adapter/block_place.h.
+  adapter::own_blocks blocks;
 
   /// The host's; announce() has the other prefixes.
   void list(sim::fields& are) {

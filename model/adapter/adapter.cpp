@@ -61,7 +61,7 @@ std::vector<std::unique_ptr<transport::read_engine>> make_read_engines(const std
 
 adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
                  const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match,
-                 const gid_source_factory& gid_source)
+                 const gid_source_factory& gid_source, const own_blocks& own)
     : sc_core::sc_module(module_name),
       name_(sc_core::sc_module::name()),
       config_(consistent(sim::checked(cfg, name_))),
@@ -138,6 +138,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_memory();
   bind_registers();
   bind_reset();
+  for (const auto& [block, make] : own) put_in(block, make, env);
 }
 
 gid::source_access adapter::make_gid_sources(const std::string& block, const gid_source_factory& make) {

@@ -5,10 +5,12 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "model/adapter/block_place.h"
 #include "model/adapter/config.h"
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/steering.h"
@@ -42,15 +44,6 @@
 
 namespace rnic::adapter {
 
-/// What an adapter shares with the rest of the simulation.
-struct environment {
-  sim::timebase& base;
-  sim::span_recorder& spans;
-  sim::statistics& statistics;
-  payload::frame_pool& frames;
-  payload::tlp_pool& packets;
-};
-
 /// Makes the engine of the icrc block with this full name.
 using icrc_engine_factory =
     std::function<std::unique_ptr<icrc::icrc_engine_if>(const std::string& block, const sim::clock_domain& clock)>;
@@ -72,10 +65,11 @@ using gid_source_factory = std::function<std::unique_ptr<gid::gid_source_if>(
 class adapter : public sc_core::sc_module {
  public:
   /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL; `gid_match`, where it is given,
-  /// the matches of the parsers, `gid_source` the look-ups of the transmit pipelines.
+  /// the matches of the parsers, `gid_source` the look-ups of the transmit pipelines. `own` are put in the places of
+  /// blocks (block_place.h).
   adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
           const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match = {},
-          const gid_source_factory& gid_source = {});
+          const gid_source_factory& gid_source = {}, const own_blocks& own = {});
 
   /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or every port
   /// is bound to nothing (sim::config_error, out of sc_start); one of two ports that is not cabled has no link.
@@ -150,6 +144,9 @@ class adapter : public sc_core::sc_module {
   void bind_memory();
   void bind_registers();
   void bind_reset();
+  std::map<std::string, sim::clocked_block*> places();
+  block_place::beside_channels beside(const std::string& block);
+  void put_in(const std::string& name, const block_factory& make, const environment& env);
 
   const std::string name_;  // full name
   config config_;
@@ -194,6 +191,7 @@ class adapter : public sc_core::sc_module {
   std::vector<std::unique_ptr<mac::port>> ports_;
   std::unique_ptr<pcie::endpoint_socket> pcie_socket_;
   std::vector<std::unique_ptr<payload::ethernet_port_socket>> port_sockets_;
+  std::vector<std::unique_ptr<sim::clocked_block>> own_blocks_;
   std::vector<std::shared_ptr<void>> channels_;
   std::deque<sc_core::sc_attribute<std::string>> parameter_paths_;  // where they are, they stay: blocks point to them
 };

@@ -2,6 +2,7 @@
 // The embedded processor's bus interface: register accesses, DMA and time, one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,6 +76,10 @@ class firmware_port : public sim::clocked_block {
     translate_ = std::move(translate);
   }
   void add_reset_target(register_bus::reset_target_if& target) { reset_targets_.push_back(&target); }
+  /// `by` is reset in the place of `of`, in its turn.
+  void replace_reset_target(register_bus::reset_target_if& of, register_bus::reset_target_if& by) {
+    std::replace(reset_targets_.begin(), reset_targets_.end(), &of, &by);
+  }
 
   /// Starts a request; the one before must be done. Lengths of DMA and ICM accesses are not limited.
   void submit(const firmware_request& request);

@@ -14,6 +14,11 @@ void cr_bus::map(std::uint32_t base, std::uint32_t bytes, cr_target_if& target) 
   ranges_.push_back({base, bytes, &target});
 }
 
+void cr_bus::replace(const cr_target_if& of, cr_target_if& by) {
+  for (range& r : ranges_)
+    if (r.target == &of) r.target = &by;
+}
+
 const cr_bus::range* cr_bus::find(std::uint32_t address) {
   for (const range& r : ranges_)
     if (address - r.base < r.bytes) return &r;

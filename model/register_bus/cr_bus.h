@@ -21,6 +21,9 @@ class cr_bus {
     map(static_cast<std::uint32_t>(base) + port * cr_port_stride, cr_port_stride, target);
   }
 
+  /// All ranges of `of` are of `by` from now on.
+  void replace(const cr_target_if& of, cr_target_if& by);
+
   std::uint32_t read(std::uint32_t address);
   void write(std::uint32_t address, std::uint32_t value);
 

@@ -37,10 +37,47 @@ struct config {
   }
 };
 
-/// Round robin over the QPs of a priority, weighted round robin over priorities. Doorbells of a QP that is not idle
-/// are merged; none is lost. WQEs that came with doorbells wait as long as there is room for them; behind one that
-/// found none, the queue pair's WQEs are read from memory. The priority of a QP is what the requester last reported for
-/// it.
+/// Data sheet.
+///
+/// Ports, each of one item a cycle: doorbells and reports in, grants out.
+///
+/// Stages, in one cycle in this order: grant, from the state of the registers; then a report; then a doorbell. So what
+/// comes in cycle n is granted in n + 1 at the earliest, and a place in service that a report frees in n is another's
+/// from n + 1 on. Initiation interval of the arbiter: `grant_cycles`.
+///
+/// A queue pair is idle, ready (in the line of its priority), granted (one of `grants` in service) or stalled.
+///
+/// | comes | idle | ready | granted | stalled |
+/// |---|---|---|---|---|
+/// | doorbell | ready | | | |
+/// | report more | | | ready | |
+/// | report idle | | | ready when a doorbell or `resume` came since the grant, or a WQE waits; else idle | |
+/// | report stalled | | | ready when `resume` came since the grant; else stalled | |
+/// | `resume` | ready | nothing, also of its priority | noted | ready |
+///
+/// Each other report sets the priority (0 at first), before the queue pair goes to the end of its line. A doorbell that
+/// finds it stalled waits for `resume`.
+///
+/// Order: weighted round robin over priorities, round robin in each. The turn begins at priority 0, and goes to the
+/// next higher one that is not empty, 0 behind 7, when its line is empty or has had its weight of grants in a row; one
+/// that comes back to the same line begins to count anew.
+///
+/// A grant has the oldest WQE that came with a doorbell and waits, and says `doorbell` when one has come since the last
+/// grant, or more of these wait, and `more` when one of those since then came without a WQE, or its WQE was dropped.
+/// Doorbells of different UAR pages between two grants are any_uar: their WQEs are dropped, since one of them is not
+/// the owner's. So are those of a queue pair that is or gets stalled, which may be for long. Dropped ones are read from
+/// memory later. The span is the first doorbell's since the last grant.
+///
+/// Memories: a word a queue pair (2^log_qps), with a port each for grants, reports and doorbells; the links of the
+/// lines, which a report and a doorbell may write and a grant read in one cycle; `descriptors` WQEs of all queue pairs,
+/// one written, one read in a cycle. Registers: first and last of each line.
+///
+/// Stalls: grant, while `grants` queue pairs are in service (the arbiter is blocked by "processing units") and while
+/// the channel takes none ("requester"); a doorbell with a WQE, and what is behind it, while `descriptors` of them
+/// wait. Reports never wait.
+///
+/// Counters: doorbells; merged, that found another one since the last grant; dropped_descriptors; bad_qpn; grants;
+/// resumes, that did not find their queue pair ready; stalls.
 class scheduler : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,

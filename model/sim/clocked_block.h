@@ -36,6 +36,11 @@ class clocked_block : public hierarchy_module {
   /// Time of now() in picoseconds.
   time_ps now_ps() const { return domain_.now_ps(); }
 
+  /// Puts this block where `of` is, a block of the same domain that has not been ticked yet: what ticks that place (its
+  /// channels, wake_at of either) ticks this one from now on, in the same order among the others, and `of` never again.
+  /// To be called before the ports of this block are bound.
+  void take_place_of(clocked_block& of);
+
   /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Every request is kept;
   /// one that is not needed any more costs a tick.
   void wake_at(cycle_t when) { domain_.wake_at(id_, when); }

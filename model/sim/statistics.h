@@ -2,6 +2,7 @@
 // Counters by name.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,6 +29,13 @@ class statistics {
   /// and that of a pause has the word paused.
   void add(std::string name, gauge& g) { gauges_.emplace_back(std::move(name), &g); }
   const std::vector<std::pair<std::string, gauge*>>& gauges() const { return gauges_; }
+  /// Counters of a block that is not in use any more go, and their names are free.
+  void forget(const std::string& block) {
+    const std::string prefix = block + ".";
+    counters_.erase(std::remove_if(counters_.begin(), counters_.end(),
+                                   [&](const auto& c) { return c.first.compare(0, prefix.size(), prefix) == 0; }),
+                    counters_.end());
+  }
   /// Value of a counter, or 0 when there is none of that name.
   std::uint64_t value(const std::string& name) const {
     settle();

@@ -378,4 +378,11 @@ clocked_block::clocked_block(const std::string& name, clock_domain& domain)
 
 clocked_block::~clocked_block() { domain_.remove(*this); }
 
+void clocked_block::take_place_of(clocked_block& of) {
+  RNIC_ASSERT(&of.domain() == &domain_ && &of != this, name() + ": no place in the clock domain of " + of.name());
+  domain_.remove(*this);
+  id_ = of.id_;
+  domain_.blocks_[id_] = this;
+}
+
 }  // namespace rnic::sim

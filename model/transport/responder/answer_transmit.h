@@ -37,6 +37,16 @@ namespace rnic::transport {
 /// nobody in front of it); then the look-up of its source (gid::gid_source_if), path, headers and hand-over
 /// (responder_config::answer), whose registers are the channel of frames. Initiation interval: 1.
 ///
+/// In a cycle: credits, and those of look-ups that are over; accept; leave. A credit that is seen in n may be used in
+/// n, and so may an answer. There are `egress_frames` credits a port and priority at first, and `answer.waiting` places
+/// a user, port and priority; a place is told to be free in the cycle in which its answer leaves.
+///
+/// Headers, of the path of the answer: DMAC, remote GID, VLAN (PCP: priority) and, of v2, the UDP source port
+/// (udp_source_of) and ECT(0) in the traffic class where the priority reacts to CNPs
+/// (adapter.congestion.reaction.priorities); SMAC, GID and VID are the source's, the UDP port is the register's; IPv4
+/// has no identification and is not to be fragmented. A CNP has its headers (`complete`): its look-up asks for nothing
+/// but whether its DMAC is one of the port's own. What finds it so, or whose path says so, is for the loop back.
+///
 /// Order: the answers of a port and priority, and so those of a queue pair, leave in the order in which they were
 /// handed over; of one cycle first the READ engine's, then the acknowledgement, then the CNP. An ACK is handed over
 /// when the last READ response before it was, in that cycle at the earliest, so it cannot overtake it.

@@ -30,9 +30,12 @@ namespace rnic::transport {
 /// notice; outcome, one a cycle, in the cycle in which the notice is there. Then lock and engine are free, and the next
 /// one starts in that cycle. Operands have the byte order of the host, little-endian (adapter data plane C.6).
 ///
-/// Order: jobs of a lock are executed in the order in which they were handed over. The lock, chosen by address, is held
-/// until the write is on its way, so that no other job of that lock reads what was there before. Among locks there is
-/// no order.
+/// In a cycle: notice, operand, a job, outcome, writes, start; of several the oldest first. Requests are of eight
+/// bytes, for the function of the job. A job's outcome that is not executed has what was read, or 0.
+///
+/// Order: jobs of a lock are executed in the order in which they were handed over. The lock, chosen by the low bits of
+/// the address (modulo lock_buckets), is held until the write is on its way, so that no other job of that lock reads
+/// what was there before. Among locks there is no order.
 ///
 /// An abandoned job is not executed, unless its write was asked for: one that waits ends at once, one whose operand is
 /// under way when that has come. Each job has an outcome. Word that comes for one which has ended is nobody's.

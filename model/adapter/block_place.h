@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The place of a block in the adapter, and a block of one's own in it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/adapter/config.h"
+#include "model/gid/gid_table.h"
+#include "model/gid/source_reader.h"
+#include "model/icm/icm_map.h"
+#include "model/payload/frame.h"
+#include "model/payload/tlp.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timebase.h"
+#include "model/transport/requester/descriptor_memory.h"
+#include "model/transport/requester/scatter_lists.h"
+#include "model/transport/requester/withdrawals.h"
+#include "model/transport/responder/receive_memory.h"
+#include "model/transport/traffic_counters.h"
+
+namespace rnic::adapter {
+
+/// What an adapter shares with the rest of the simulation.
+struct environment {
+  sim::timebase& base;
+  sim::span_recorder& spans;
+  sim::statistics& statistics;
+  payload::frame_pool& frames;
+  payload::tlp_pool& packets;
+};
+
+/// What a block of the user's own finds where a block of the adapter was: the channels that end there, the clock, the
+/// parameters, and what the data sheet of that block names beside channels. A factory makes its block, a
+/// sim::clocked_block of clock() below name(), and binds its ports; then the block has the place, and the one that was
+/// there is never ticked again: nothing that it does can be seen. A block that has registers
+/// (register_bus::cr_target_if) or is reset (reset_target_if) needs one that has them, too. All of this happens while
+/// the adapter is built; a run does not know of it and pays nothing.
+class block_place {
+ public:
+  /// What blocks have that does not go through a channel. Each is for those whose data sheets name it.
+  struct beside_channels {
+    gid::source_access sources;  ///< gather and answer_transmit: the pipeline's look-ups of sources
+    std::array<const gid::gid_table*, 2> gids;
+    icm::icm_map& icm;
+    transport::descriptor_memory& descriptors;  ///< descriptor_fetch: the write port
+    transport::withdrawals& withdrawn;          ///< gather: two read ports
+    transport::scatter_lists& lists;            ///< scatter: one port
+    transport::receive_memory& received;        ///< receive_fetch: the write port
+    const std::uint16_t& roce_v2_port;          ///< register, written between two edges
+    transport::traffic_table& sent;             ///< gather and answer_transmit: count_into
+  };
+  enum class direction : std::uint8_t { in, out };
+  struct end {
+    sim::channel* channel;
+    direction to;
+    bool bound = false;
+  };
+
+  /// Every channel of `clock` that ends at `of` is an end of the place.
+  block_place(sim::clocked_block& of, std::string adapter, const config& parameters, const environment& around,
+              beside_channels more);
+
+  /// Of the block that was there, "a.adapter.scheduler": stages of messages are known by it, and counters, which are
+  /// free since those of the other block are forgotten. Lives as long as the adapter. A block of one's own is called
+  /// name() + ".own", or what one likes instead of own.
+  const std::string& name() const { return of_.name(); }
+  sim::clock_domain& clock() const { return of_.domain(); }
+  /// Of the whole adapter, and what is one number in several places is the same in all of them.
+  const config& parameters() const { return parameters_; }
+  const environment& around() const { return around_; }
+  const beside_channels& beside() const { return more_; }
+
+  /// The channels that end here, in order of construction. Not all of them are there in each configuration.
+  const std::vector<end>& ends() const { return ends_; }
+  /// Whether the channel with this name in the adapter ("doorbell_to_scheduler_sends") ends here.
+  bool has(const std::string& channel) const;
+
+  /// A port of the new block is to be the end of this channel. Throws sim::config_error where no such channel ends
+  /// here in this direction, or where it carries something else.
+  template <class T>
+  void bind(const std::string& channel, sim::fifo_in<T>& port) {
+    bind_to<T>(find(channel, direction::in), port);
+  }
+  template <class T>
+  void bind(const std::string& channel, sim::fifo_out<T>& port) {
+    bind_to<T>(find(channel, direction::out), port);
+  }
+  /// A port with requests and responses: "scatter_to_translation_requests" and "translation_to_scatter_responses" of
+  /// scatter's translation.
+  template <class Port>
+  void bind(const std::string& requests, const std::string& responses, Port& port) {
+    bind(requests, port.request);
+    bind(responses, port.response);
+  }
+
+  /// Gives the place to `block`. Throws sim::config_error where a channel that ends here was not bound.
+  void give_to(sim::clocked_block& block);
+
+ private:
+  end& find(const std::string& channel, direction to);
+  [[noreturn]] void refuse(const std::string& what) const;
+  template <class T, class Port>
+  void bind_to(end& e, Port& port) {
+    auto* channel = dynamic_cast<sim::fifo<T>*>(e.channel);
+    if (channel == nullptr) refuse(e.channel->name() + " carries other items than this port");
+    if (e.bound) refuse(e.channel->name() + " is bound twice");
+    e.bound = true;
+    bindings_.push_back([channel, &port] { port.bind(*channel); });
+  }
+
+  sim::clocked_block& of_;
+  const std::string adapter_;
+  const config& parameters_;
+  const environment& around_;
+  const beside_channels more_;
+  std::vector<end> ends_;
+  std::vector<std::function<void()>> bindings_;
+};
+
+/// Makes a block and binds its ports to those of the place.
+using block_factory = std::function<std::unique_ptr<sim::clocked_block>(block_place& place)>;
+
+/// By name of the block that they are put in the place of: scheduler, doorbell, descriptor_fetch, gather, scatter,
+/// ack_timers, read_engine (or requester_read_engine, responder_read_engine), receive_fetch, atomic_unit,
+/// answer_transmit, cnp_sender, cnm_receiver, multicast, completion, icrc_insert, icrc_check.
+using own_blocks = std::map<std::string, block_factory>;
+
+}  // namespace rnic::adapter
