@@ -143,7 +143,7 @@ void icrc_insert::enter() {
   stats_.beats += engine_.start(std::move(f), s);
   if (engine_stage::entry* const e = engine_.passing(); e != nullptr && out.can_push()) pass(*e, out);
   // A channel wakes us for what follows in it; what waits in another one must be looked at again.
-  if ((asking & (asking - 1)) != 0 && engine_.input_free_at() != sim::never) wake_at(engine_.input_free_at());
+  if ((asking & (asking - 1)) != 0) wake_at(engine_.look_again_at());
 }
 
 // ---------------------------------------------------------------- icrc_check
@@ -202,14 +202,15 @@ void icrc_check::enter() {
   if (const auto& left = departures[f->port % ports]; left.bound()) left.push({now(), f->length, f->priority});
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
-  if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
+  // The last slot is taken when the frame leaves, so that the channel is full from then on, and not before.
+  if (e != nullptr && e->crc == e->frame->packet.icrc && out.free_slots() > 1) {
     mark(spans_, *this, *e, e->ready_at);
     ++stats_.frames_passed;
     payload::expect_packet(*e->frame, engine_.width(), e->ready_at, *this);
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();
   }
-  if ((asking & (asking - 1)) != 0 && engine_.input_free_at() != sim::never) wake_at(engine_.input_free_at());
+  if ((asking & (asking - 1)) != 0) wake_at(engine_.look_again_at());
 }
 
 void icrc_insert::announce(sim::statistics& to) const {

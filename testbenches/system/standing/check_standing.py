@@ -30,6 +30,9 @@ EXPERIMENTS = [
     ["bandwidth", "--transport", "ud", "--verb", "send", "--qps", "4", "--messages", "80", "--sizes", "64,2000",
      "--bidirectional", "--set", "host.store_to_link_ps=24000", "--set", "adapter.gid.source_ports=1", "--set",
      "adapter.translation.waiting=2"],
+    # frames of two ports in front of an engine whose results find no room
+    ["bandwidth", "--transport", "ud", "--verb", "send_imm", "--sizes", "63,255", "--qps", "2", "--depth", "16",
+     "--rx-depth", "2", "--messages", "80", "--port", "1,2"],
 ]
 # Everything is narrow: channels of one item, caches of a set or two, one fill at a time. What has to wait, waits here.
 NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=3", "adapter.requester.contexts.entries=4",
