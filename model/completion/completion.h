@@ -51,6 +51,9 @@ namespace rnic::completion {
 /// | `cq_engine`, with `consumer_reads` | a request to a CQE |
 /// | `interrupts` | from EQE to MSI-X |
 ///
+/// Memories: contexts of CQs and of EQs on chip, each with a port for the engine that writes entries, one for the
+/// doorbell engine and one for the end of a period: an access of each in a cycle at most.
+///
 /// The block itself has the doorbell engine, which takes a doorbell in `doorbell_cycles` for CQs and EQs in their order
 /// (stalls: events, interrupts, contexts), the queues of events raised inside (`event_depth`) and by firmware (4), and
 /// the registers (registers.cpp). Who finds a queue full is woken when it drains.

@@ -16,12 +16,13 @@ namespace rnic::completion {
 /// the event or interrupt goes out when the period ends or its count is reached. The table holds the periods under
 /// way, `depth` of them, CQs and EQs together; a queue has at most one. When it is full the queue reports at once.
 ///
-/// Periods are real time, not cycles: a period ends at the first edge at or after its deadline. What that leads to is
-/// for the neighbours (event for a CQ, interrupt for an EQ): they are offered the period in each tick until they have
-/// taken it.
+/// Periods are real time, not cycles: a period ends at the first edge at or after its deadline, one in a cycle, since
+/// each is an access to its queue's context; of several the first of the table. What that leads to is for the
+/// neighbours (event for a CQ, interrupt for an EQ): they are offered the period in each tick until they have taken it.
 ///
-/// Stalls: none of its own. A period that ended stays while the neighbour has no room; who gives room wakes the block.
-/// Source: completion moderation of the published programming interface (cq_period, cq_max_count; the same for EQs).
+/// Stalls: the end of a period, by that of another one in the same cycle. A period that ended stays while the neighbour
+/// has no room; who gives room wakes the block. Source: completion moderation of the published programming interface
+/// (cq_period, cq_max_count; the same for EQs).
 class moderation {
  public:
   struct period {
@@ -42,17 +43,22 @@ class moderation {
   void end(bool event_queue, std::uint32_t number);
   void clear();
 
-  /// Offers each period whose time has come to `take(period)`, which says whether it is done with; for the others the
-  /// block is woken at the earliest deadline.
+  /// Offers periods whose time has come to `take(period)`, which says whether it is done with, until one is: it is the
+  /// one of this cycle. For the others the block is woken, in the next cycle or at the earliest deadline.
   template <class Take>
   void serve(Take take) {
     sim::time_ps next = ~sim::time_ps{0};
+    bool taken = false;
     for (period& p : periods_) {
       if (!p.active) continue;
-      if (p.deadline > owner_.now_ps())
+      if (p.deadline > owner_.now_ps()) {
         next = std::min(next, p.deadline);
-      else if (take(p) && p.active)
-        remove(p);
+      } else if (taken) {
+        owner_.wake_next();
+      } else if (take(p)) {
+        taken = true;
+        if (p.active) remove(p);
+      }
     }
     if (next != ~sim::time_ps{0}) wake_for(next);
   }

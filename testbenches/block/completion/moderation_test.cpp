@@ -64,7 +64,15 @@ TEST(Moderation, FullTableSaysNoButNotToAQueueThatIsInIt) {
   bench b(2);
   b.run({{1, 3}, {2, 3}, {3, 3}, {1, 1}});  // the period that runs goes on, the second start of 1 does not shorten it
   EXPECT_EQ(b.started, (std::vector<bool>{true, true, false, true}));
-  EXPECT_EQ(b.taken, (results{{1, 1000}, {2, 1000}}));
+  EXPECT_EQ(b.taken, (results{{1, 1000}, {2, 1001}}));
+}
+
+/// Each end is an access to a context: one a cycle, those that cannot end let the others pass.
+TEST(Moderation, PeriodsEndOneInACycle) {
+  bench b(8);
+  b.refusals = 1;
+  b.run({{1, 3}, {2, 3}, {3, 3}, {4, 3}});
+  EXPECT_EQ(b.taken, (results{{2, 1000}, {1, 1001}, {3, 1002}, {4, 1003}}));
 }
 
 TEST(Moderation, PeriodIsOfferedUntilItIsTaken) {
