@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string>
+
+#include "model/sim/check.h"
 
 namespace rnic::workloads {
 
@@ -47,9 +50,21 @@ void link_end::connect(const link_end& peer, std::uint32_t own_psn, std::uint32_
     hosts::connect(*at_, options_, *receiver_, *peer.at_, peer.sender_->qp_num, own_psn, peer_psn);
   if (peer.srq_ != nullptr) peer_srqn_ = peer.srq_->srqn;
   if (options_.type != IBV_QPT_UD) return;
+  check_datagram_version();
   const ibv_ah_attr path = hosts::path_of(*at_, options_, *peer.at_);
   ah_ = at_->device->create_ah(at_->pd, &path, &peer.at_->mac);
   if (ah_ == nullptr) throw std::runtime_error("create_ah failed");
+}
+
+/// The driver posts no datagram to an address of another version than that of all of them.
+void link_end::check_datagram_version() const {
+  using version = host_driver::config::datagram_version;
+  const version all = at_->device->settings().ud_gid_type;
+  const version own = options_.roce == roce_types::v2 ? version::v2 : version::v1;
+  if (all == version::by_address || all == own) return;
+  throw sim::config_error(std::string("driver.ud_gid_type: ") + (all == version::v1 ? "v1" : "v2") +
+                          ", but the addresses of the hosts' datagrams are of the other version of RoCE; by_address is "
+                          "for both");
 }
 
 void link_end::aim(ibv_send_wr& wr) const {

@@ -38,6 +38,7 @@ class link_end {
 
  private:
   void create_xrc(ibv_cq& send_cq, ibv_cq& receive_cq);
+  void check_datagram_version() const;
 
   hosts::endpoint* at_ = nullptr;
   hosts::connection_options options_;
