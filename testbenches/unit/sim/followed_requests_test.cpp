@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace rnic::sim::test {
@@ -141,6 +142,47 @@ TEST_F(FollowedRequests, IsHandedOverAWhileBehindItsPoll) {
   all.polled({0, 64, 7}, 1'500, 0, "a.processor");
   ASSERT_EQ(out.all.size(), 1u);
   EXPECT_EQ(out.all[0].status, 3);
+}
+
+/// The way until now, as a comment in a capture has it.
+TEST_F(FollowedRequests, SoFarIsTheWayOfThePartThatASpanNames) {
+  followed_request now;
+  EXPECT_FALSE(all.so_far(0, now));
+  const span_id id = commit(key, 1'000);
+  ASSERT_TRUE(all.so_far(id, now));
+  EXPECT_EQ(stages(now.path), "post 10, scheduler 20, transmit 20, commit 50");
+  EXPECT_EQ(now.path.start, 1'000u);
+  EXPECT_EQ(std::tie(now.key.adapter, now.key.qpn, now.key.index, now.number, now.what),
+            std::make_tuple(0u, 64u, std::uint16_t{5}, std::uint64_t{1}, std::uint64_t{7}));
+  const span_id ack = spans.fork(id);
+  spans.leave(id, "b.adapter.pcie", "dma", 1'120);
+  spans.leave(ack, "b.adapter.port1", "wire", 1'150);
+  // The acknowledgement's way has not waited for the payload, and the payload's goes on without the acknowledgement.
+  ASSERT_TRUE(all.so_far(ack, now));
+  EXPECT_EQ(stages(now.path), "post 10, scheduler 20, transmit 20, commit 50, wire 50");
+  ASSERT_TRUE(all.so_far(id, now));
+  EXPECT_EQ(stages(now.path), "post 10, scheduler 20, transmit 20, commit 50, dma 20");
+}
+
+TEST_F(FollowedRequests, SoFarIsOfEachRequestUntilItHasBeenHandedOver) {
+  const request_key second{0, 64, 6};
+  const span_id one = commit(key, 0), other = commit(second, 500);
+  followed_request now;
+  ASSERT_TRUE(all.so_far(other, now));
+  EXPECT_EQ(now.number, 2u);
+  EXPECT_EQ(now.key.index, 6u);
+  EXPECT_EQ(now.path.start, 500u);
+  all.completed(key, "a.adapter.requester", 550);
+  all.polled(key, 600, 0, "a.processor");
+  ASSERT_TRUE(all.so_far(one, now));  // what is beside its way may go on
+  EXPECT_EQ(now.number, 1u);
+  all.polled(second, 1'600, 0, "a.processor");
+  ASSERT_EQ(out.all.size(), 1u);
+  EXPECT_FALSE(all.so_far(one, now));
+  for (std::uint16_t i = 7; i < 10; ++i) all.open({0, 64, i}, 1, 1'700);  // its place is another one's
+  EXPECT_FALSE(all.so_far(one, now));
+  ASSERT_TRUE(all.so_far(other, now));
+  EXPECT_EQ(now.number, 2u);
 }
 
 }  // namespace
