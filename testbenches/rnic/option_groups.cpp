@@ -151,10 +151,6 @@ void add_trace(CLI::App& command, trace_options& o, bool flows) {
   command.add_option("--until", o.until_us, "And before this one (default: the end)")
       ->check(CLI::Range(0.0, day_us))
       ->type_name("US");
-  if (!flows) return;
-  command.add_option("--flow", o.flows, "Of --trace and --konata: messages of this flow or workload; repeatable")
-      ->type_name("NAME")
-      ->take_all();
   command
       .add_option("--wave", o.wave,
                   "Write ready, valid, payload and occupancy of channels, clocks, and all signals of RTL, for GTKWave "
@@ -164,8 +160,12 @@ void add_trace(CLI::App& command, trace_options& o, bool flows) {
       .add_option(
           "--wave-of", o.wave_of,
           "Of --wave: channels of this name, or of blocks of it, as 'h1.adapter.gather' or 'h*.pcie*'; repeatable\n"
-          "(default: all of the first two hosts)")
+          "(default: all of the two hosts that are measured, or of the first two)")
       ->type_name("PATTERN")
+      ->take_all();
+  if (!flows) return;
+  command.add_option("--flow", o.flows, "Of --trace and --konata: messages of this flow or workload; repeatable")
+      ->type_name("NAME")
       ->take_all();
 }
 

@@ -20,7 +20,7 @@ watched_system common_parts(System& of) {
 
 watched_system watched(hosts::network& n) {
   watched_system w = common_parts(n);
-  for (unsigned h = 0; h < n.hosts(); ++h) w.hosts.push_back({n.host(h).name(), n.end(h).device});
+  for (unsigned h = 0; h < n.hosts(); ++h) w.hosts.push_back({n.host(h).name(), n.end(h).device, &n.host(h).rtl()});
   for (unsigned s = 0; s < n.switches(); ++s) w.switches.push_back(n.middle(s).name());
   w.ahead = n.lookahead();
   return w;
@@ -28,7 +28,7 @@ watched_system watched(hosts::network& n) {
 
 watched_system watched(hosts::two_nodes& n) {
   watched_system w = common_parts(n);
-  for (unsigned side = 0; side < 2; ++side) w.hosts.push_back({n.name(side), n.end(side).device});
+  for (unsigned side = 0; side < 2; ++side) w.hosts.push_back({n.name(side), n.end(side).device, &n.host(side).rtl()});
   return w;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace looks at, whatever lies between the hosts.
+// What a trace and a waveform look at, whatever lies between the hosts.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct watched_system {
   struct host {
     std::string name;
     host_driver::device* device = nullptr;  ///< that programs send with
+    const std::vector<hosts::rtl_block>* rtl = nullptr;
   };
   std::vector<host> hosts;
   std::vector<std::string> switches;

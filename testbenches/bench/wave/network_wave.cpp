@@ -41,8 +41,7 @@ sim::time_ps sum_of(sim::time_ps a, sim::time_ps b) { return b > ~sim::time_ps{0
 
 }  // namespace
 
-network_wave::network_wave(hosts::network& system, const wave_config& config)
-    : system_(system), config_(config), lookahead_(system.lookahead()) {
+network_wave::network_wave(const watched_system& system, const wave_config& config) : system_(system), config_(config) {
   choose();
   make_file();
 }
@@ -58,11 +57,11 @@ void network_wave::choose() {
   std::vector<sim::channel*> channels;
   find_channels(sc_core::sc_get_top_level_objects(), channels);
   std::vector<hosts::rtl_block> blocks;
-  for (unsigned h = 0; h < system_.hosts(); ++h)
-    blocks.insert(blocks.end(), system_.host(h).rtl().begin(), system_.host(h).rtl().end());
+  for (const watched_system::host& h : system_.hosts) blocks.insert(blocks.end(), h.rtl->begin(), h.rtl->end());
   std::vector<std::string> patterns = config_.of;
   if (patterns.empty())
-    for (unsigned h = 0; h < std::min(2u, system_.hosts()); ++h) patterns.push_back(system_.host(h).name());
+    for (std::size_t h = 0; h < std::min<std::size_t>(2, system_.hosts.size()); ++h)
+      patterns.push_back(system_.hosts[h].name);
   std::vector<bool> matched(patterns.size());
   std::set<std::string> known;
   const auto is_chosen = [&](const std::vector<std::string>& names) {
@@ -110,7 +109,7 @@ void network_wave::domain::served(sim::clock_domain& clock) {
   if (now <= of.latest_) return;
   of.latest_ = now;
   // Another host, or a switch, may be simulated later that is earlier by so much.
-  if (now > of.lookahead_) of.changes_->write_before(now - of.lookahead_);
+  if (now > of.system_.ahead) of.changes_->write_before(now - of.system_.ahead);
 }
 
 void network_wave::begin() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A waveform of a network's channels, clocks and RTL.
+// A waveform of channels, clocks and RTL of a system.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host_driver/hosts/network.h"
+#include "host_driver/hosts/node.h"
+#include "testbenches/bench/trace/watched_system.h"
 #include "testbenches/bench/wave/channel_wave.h"
 #include "testbenches/bench/wave/wave_changes.h"
 #include "testbenches/bench/wave/wave_file.h"
@@ -33,8 +34,8 @@ struct wave_counts {
 /// a file of its own beside `file`, which becomes a part of it at the end.
 class network_wave {
  public:
-  /// Before the network runs. Throws usage_error for a pattern without a match and for a file that cannot be made.
-  network_wave(hosts::network& system, const wave_config& config);
+  /// Before the system runs. Throws usage_error for a pattern without a match and for a file that cannot be made.
+  network_wave(const watched_system& system, const wave_config& config);
   /// What has been shown is written, whatever has ended the run.
   ~network_wave();
   network_wave(const network_wave&) = delete;
@@ -62,7 +63,7 @@ class network_wave {
   void write_rtl();
   std::string part_name(std::size_t number) const { return config_.file + "." + std::to_string(number) + ".part"; }
 
-  hosts::network& system_;
+  watched_system system_;
   wave_config config_;
   std::vector<sim::channel*> chosen_;
   std::vector<hosts::rtl_block> rtl_;
@@ -71,7 +72,7 @@ class network_wave {
   std::vector<std::unique_ptr<channel_wave>> channels_;
   std::unique_ptr<wave_changes> changes_;  // from begin() on
   std::vector<wave_part> parts_;
-  sim::time_ps origin_ = 0, from_ = 0, until_ = 0, latest_ = 0, lookahead_ = 0;
+  sim::time_ps origin_ = 0, from_ = 0, until_ = 0, latest_ = 0;
   wave_counts counts_;
 };
 

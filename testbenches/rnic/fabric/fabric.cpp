@@ -19,8 +19,8 @@
 #include "testbenches/rnic/fabric/network_setup.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
-#include "testbenches/rnic/trace/network_waves.h"
 #include "testbenches/rnic/trace/run_watch.h"
+#include "testbenches/rnic/trace/run_wave.h"
 
 namespace rnic::program {
 
@@ -41,7 +41,7 @@ class fabric_run {
     if (!options_.common.quiet) print_warnings(network.warnings());
     const auto watch = watch_of(network, options_.common, options_.trace, options_.file);
     watch_ = watch.get();
-    const auto wave = wave_of(network, options_.trace);
+    const auto wave = wave_of(bench::watched(network), options_.trace);
     wave_ = wave.get();
     bench::flow_set flows(network, file_.flows, file_.common, config.middle.seed, watch ? watch->onlooker() : nullptr);
     flows_ = &flows;

@@ -15,7 +15,7 @@ namespace rnic::program {
 
 measured_system::measured_system(const options& o, const demand& d, const measured_network* network,
                                  std::string* effective)
-    : asked_(network) {
+    : asked_(network), trace_(o.trace) {
   if (network != nullptr)
     make_network(o, d, effective);
   else
@@ -33,8 +33,11 @@ measured_system::~measured_system() = default;
 const trace_options measured_system::no_trace;
 
 void measured_system::look_on(const options& o, const bench::watched_system& system) {
-  if (!run_watch::is_wanted(o.common, o.trace)) return;
-  watch_ = std::make_unique<run_watch>(system, o.trace, o.messages.empty() ? "latency" : o.messages);
+  if (trace_.wave_of.empty())
+    for (unsigned side = 0; side < 2; ++side) trace_.wave_of.push_back(pair_->name(side));
+  wave_ = wave_of(system, trace_);
+  if (!run_watch::is_wanted(o.common, trace_)) return;
+  watch_ = std::make_unique<run_watch>(system, trace_, o.messages.empty() ? "latency" : o.messages);
   if (!o.messages.empty()) watch_->follow(o.messages);
 }
 
@@ -44,6 +47,7 @@ bench::single_messages* measured_system::follow_singly(const std::vector<std::st
 
 void measured_system::begin_watch() {
   if (watch_) watch_->begin(pair_->now_ps());
+  if (wave_) wave_->begin();
 }
 
 void measured_system::join_cable(const options& o, const demand& d, std::string* effective) {
@@ -51,8 +55,8 @@ void measured_system::join_cable(const options& o, const demand& d, std::string*
   c.faults = faults_from(o.faults);
   c.fault_seed = o.common.seed;
   cable_ = std::make_unique<hosts::two_nodes>(c);
-  look_on(o, bench::watched(*cable_));
   pair_ = cable_.get();
+  look_on(o, bench::watched(*cable_));
   metres_ = o.traffic.cable_metres;
 }
 
@@ -66,10 +70,10 @@ void measured_system::make_network(const options& o, const demand& d, std::strin
   network_ = std::make_unique<hosts::network>(c);
   if (!o.common.quiet) print_warnings(network_->warnings());
   in_network_ = std::make_unique<hosts::network_pair>(*network_, asked_->ports);
+  pair_ = in_network_.get();
   look_on(o, bench::watched(*network_));
   flows_ = std::make_unique<bench::flow_set>(*network_, asked_->file.flows, asked_->file.common, c.middle.seed,
                                              watch_ ? watch_->onlooker() : nullptr);
-  pair_ = in_network_.get();
 }
 
 void measured_system::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
@@ -113,6 +117,7 @@ system_results measured_system::results() {
   else
     for (const auto& c : network_->fault_cables()) add_faults(c->faults(), c->port());
   if (watch_) r.trace = watch_->finish();
+  if (wave_) r.wave = wave_json(trace_, *wave_);
   r.bonds = bonds_json(*pair_);
   r.statistics = statistics_json(pair_->statistics());
   r.use = use_json(*pair_);
@@ -153,6 +158,7 @@ void print_system(const system_results& results) {
   for (const auto& [name, value] : results.faults.items())
     if (name.rfind("port", 0) == 0) print_faults(value, "port " + name.substr(4));
   if (!results.trace.empty()) print_trace(results.trace);
+  if (!results.wave.empty()) print_wave(results.wave);
   if (results.network.empty()) return;
   const nlohmann::json& n = results.network;
   if (!n["flows"].empty()) {
@@ -174,6 +180,7 @@ void add_to(nlohmann::json& result, const system_results& results) {
   result["use"] = results.use;
   if (!results.network.empty()) result["network"] = results.network;
   if (!results.trace.empty()) result["trace"] = results.trace;
+  if (!results.wave.empty()) result["wave"] = results.wave;
 }
 
 }  // namespace rnic::program

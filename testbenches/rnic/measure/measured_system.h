@@ -17,6 +17,7 @@
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/trace/run_watch.h"
+#include "testbenches/rnic/trace/run_wave.h"
 
 namespace rnic::program {
 
@@ -43,12 +44,13 @@ struct system_results {
   nlohmann::json bonds;       ///< bonds_json(); empty without --bond
   nlohmann::json network;     ///< ways, flows and ports of switches; empty without --topology
   nlohmann::json trace;       ///< empty without --trace and --konata
+  nlohmann::json wave;        ///< empty without --wave
 };
 /// A line for each way from one of the hosts to the other; nothing without a network.
 void print_way(const system_results& results);
-/// What bonds and flows did, ports of switches that did anything, and the trace; nothing without any.
+/// What bonds and flows did, ports of switches that did anything, the trace and the waveform; nothing without any.
 void print_system(const system_results& results);
-/// Its members faults, bonds, statistics, use, network and trace, if they are not empty.
+/// Its members faults, bonds, statistics, use, network, trace and wave, if they are not empty.
 void add_to(nlohmann::json& result, const system_results& results);
 
 class measured_system {
@@ -84,11 +86,13 @@ class measured_system {
   nlohmann::json network_json();
 
   const measured_network* asked_;
+  trace_options trace_;
   unsigned metres_ = 0;
   std::unique_ptr<hosts::two_nodes> cable_;
   std::unique_ptr<hosts::network> network_;
   std::unique_ptr<hosts::network_pair> in_network_;
-  std::unique_ptr<run_watch> watch_;  // nullptr: nobody has asked for it
+  std::unique_ptr<run_watch> watch_;           // nullptr: nobody has asked for it
+  std::unique_ptr<bench::network_wave> wave_;  // the same
   std::unique_ptr<bench::flow_set> flows_;
   hosts::pair_if* pair_ = nullptr;
   unsigned ended_ = 0;

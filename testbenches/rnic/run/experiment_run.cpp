@@ -15,8 +15,8 @@
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/run/experiment_file.h"
 #include "testbenches/rnic/run/run_results.h"
-#include "testbenches/rnic/trace/network_waves.h"
 #include "testbenches/rnic/trace/run_watch.h"
+#include "testbenches/rnic/trace/run_wave.h"
 
 namespace rnic::program {
 
@@ -66,7 +66,7 @@ class experiment_run {
     network_ = &network;
     if (!options_.common.quiet) print_warnings(network.warnings());
     const auto watch = watch_of(network, options_.common, options_.trace, options_.file);
-    const auto wave = wave_of(network, options_.trace);
+    const auto wave = wave_of(bench::watched(network), options_.trace);
     progress shown(options_.common, "run", file_.duration_us != 0 ? file_.duration_us : messages());
     const workloads::run_length length{file_.warm_up_us * sim::ps_per_us, file_.duration_us * sim::ps_per_us,
                                        file_.drain_us * sim::ps_per_us};

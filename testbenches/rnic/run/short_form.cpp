@@ -16,8 +16,8 @@ constexpr const char* commands_with_a_form[] = {"latency", "bandwidth"};
 
 /// Of a run and not of an experiment.
 bool is_of_run(const std::string& name) {
-  constexpr const char* names[] = {"help", "json",  "pcap",      "trace", "konata",
-                                   "from", "until", "overwrite", "quiet", "print"};
+  constexpr const char* names[] = {"help",    "json", "pcap",  "trace",     "konata", "wave",
+                                   "wave-of", "from", "until", "overwrite", "quiet",  "print"};
   return std::any_of(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
 }
 

@@ -9,7 +9,7 @@
 
 #include "host_driver/hosts/system_capture.h"
 #include "testbenches/rnic/results.h"
-#include "testbenches/rnic/trace/network_waves.h"
+#include "testbenches/rnic/trace/run_wave.h"
 
 namespace rnic::program {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/trace/network_waves.h"
+#include "testbenches/rnic/trace/run_wave.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace rnic::program {
 
-std::unique_ptr<bench::network_wave> wave_of(hosts::network& network, const trace_options& trace) {
+std::unique_ptr<bench::network_wave> wave_of(const bench::watched_system& system, const trace_options& trace) {
   if (trace.wave.empty()) return nullptr;
   const auto picoseconds = [](double us) { return static_cast<sim::time_ps>(std::llround(us * sim::ps_per_us)); };
   bench::wave_config c;
@@ -18,7 +18,7 @@ std::unique_ptr<bench::network_wave> wave_of(hosts::network& network, const trac
   c.of = trace.wave_of;
   c.from = picoseconds(trace.from_us);
   if (trace.until_us != 0) c.until = picoseconds(trace.until_us);
-  return std::make_unique<bench::network_wave>(network, c);
+  return std::make_unique<bench::network_wave>(system, c);
 }
 
 void check_wave(const common_options& common, const trace_options& trace) {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// --wave of commands that run a network.
+// --wave.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "host_driver/hosts/network.h"
 #include "testbenches/bench/wave/network_wave.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
 
 /// nullptr: none. Throws usage_error.
-std::unique_ptr<bench::network_wave> wave_of(hosts::network& network, const trace_options& trace);
+std::unique_ptr<bench::network_wave> wave_of(const bench::watched_system& system, const trace_options& trace);
 /// Throws usage_error for what cannot be right, before anything runs.
 void check_wave(const common_options& common, const trace_options& trace);
 /// Of one whose run has ended: finishes it.

@@ -43,7 +43,8 @@ class Waves(Checks):
     def waved(self, text, *arguments, command="run", name=None):
         self.number += 1
         path = self.path(name or "%d.fst" % self.number)
-        result, said = self.call(command, self.file(text), "--wave", path, *arguments)
+        file = [self.file(text)] if text is not None else []
+        result, said = self.call(command, *file, "--wave", path, *arguments)
         wave, told = Wave(READER, path), result["wave"]
         self.expect(wave.timescale == "1ps", "timescale %s" % wave.timescale)
         self.expect(told["signals"] == len(wave.changes) and told["channels"] == len(wave.scopes("occupancy")) and
@@ -99,25 +100,32 @@ COUNTED = (
 )
 
 
-def check_counts(c):
-    result, wave = c.waved(LOOP, "--wave-of", "*")
-    begin, counters = result["wave"]["begin_ps"], result["counters"]
+def count_passages(c, wave, counters, hosts, counted=COUNTED, least=60):
+    """Channels by name: every handshake is right, and what passes is as much as the blocks of each host count."""
     names = wave.scopes("occupancy")
-    c.expect({n.split(".")[0] for n in names} == {"h1", "h2", "h3"}, "hosts of %d channels" % len(names))
+    c.expect({n.split(".")[0] for n in names} == set(hosts), "hosts of %d channels: %s" %
+             (len(names), {n.split(".")[0] for n in names}))
     channels = {}
     for name in names:
         channels[name] = Channel(wave, name, clock_of(wave, name), clock_of(wave, name))
         c.handshake(channels[name])
     passed = collections.Counter()
-    for host in "h1", "h2", "h3":
-        for of, counter in COUNTED:
+    for host in hosts:
+        for of, counter in counted:
             mine = [channels["%s.adapter.%s" % (host, n)] for n in of]
-            counted = counters.get("%s.adapter.%s" % (host, counter), 0)
-            passed[counter] += counted
+            number = counters.get("%s.adapter.%s" % (host, counter), 0)
+            passed[counter] += number
             for what in "push", "pop":
                 found = sum(sum(getattr(m, what)) for m in mine)
-                c.expect(found == counted, "%s: %d %s in %s, counted %d %s" % (host, found, what, of, counted, counter))
-    c.expect(all(passed[counter] > 60 for _, counter in COUNTED), "too little to count: %s" % passed)
+                c.expect(found == number, "%s: %d %s in %s, counted %d %s" % (host, found, what, of, number, counter))
+    c.expect(all(passed[counter] > least for _, counter in counted), "too little to count: %s" % passed)
+    return channels
+
+
+def check_counts(c):
+    result, wave = c.waved(LOOP, "--wave-of", "*")
+    begin, counters = result["wave"]["begin_ps"], result["counters"]
+    channels = count_passages(c, wave, counters, ("h1", "h2", "h3"))
     check_edges(c, wave, begin)
     one = channels["h1.adapter.scheduler_to_requester_grants"]
     qpns = set(wave.at(one.name + ".qpn", [t for t, pop in zip(one.popped, one.pop) if pop]))
@@ -134,7 +142,7 @@ def check_counts(c):
 def check_edges(c, wave, begin, khz=427_000):
     """Everything happens at edges of the clock, and edges are where they are from the beginning of time on."""
     for clock in wave.scopes("cycle"):
-        if not clock.startswith("h"):
+        if clock == "fabric_clock":
             continue
         rises = wave.rises(clock + ".clk")
         cycles = wave.at(clock + ".cycle", rises)
@@ -183,11 +191,8 @@ PASSAGES = (
 )
 
 
-def check_trace(c):
+def compare_passages(c, wave, trace, passages, number):
     """Stages of messages end when the wave shows that they pass, to the picosecond."""
-    text = LOOP.replace("depth = 8", "depth = 1").replace('["h1", "h2"]', '"h1"').replace("messages = 60", "messages = 20")
-    trace = c.path("x.json")
-    _, wave = c.waved(text, "--trace", trace, "--wave-of", "h*.adapter")
     with open(trace, encoding="utf-8") as f:
         events = json.load(f)["traceEvents"]
     names = {(e["pid"], e.get("tid") if e["name"] == "thread_name" else None): e["args"]["name"]
@@ -201,7 +206,7 @@ def check_trace(c):
         ends[names[e["pid"], None], row, e["name"]].append(at)
         followed[e["args"]["m"]].append((names[e["pid"], None], row, e["name"], at))
     times = {}
-    for host, block, stage, name, what, only in PASSAGES:
+    for host, block, stage, name, what, only in passages:
         channel = Channel(wave, "%s.adapter.%s" % (host, name), host + ".adapter.clock", host + ".adapter.clock")
         passes = set(wave.rises(channel.name + ".valid")) if what == "valid" else {
             t for t, n in zip(channel.pushed if what == "push" else channel.popped, getattr(channel, what)) if n}
@@ -212,8 +217,15 @@ def check_trace(c):
                  (stage, block, missing[:3] if of else "no time", name, what))
         c.expect(not only or len(passes) == len(set(of)), "%s: %d times %s, %d ends of %s" %
                  (name, len(passes), what, len(set(of)), stage))
-    one = [x for x in followed[10] if x[:3] in times]
-    c.expect(len(one) >= 5 and all(at in times[h, row, stage] for h, row, stage, at in one), "message 10: %s" % one)
+    one = [x for x in followed[number] if x[:3] in times]
+    c.expect(len(one) >= 5 and all(at in times[h, row, stage] for h, row, stage, at in one), "message %d: %s" % (number, one))
+
+
+def check_trace(c):
+    text = LOOP.replace("depth = 8", "depth = 1").replace('["h1", "h2"]', '"h1"').replace("messages = 60", "messages = 20")
+    trace = c.path("x.json")
+    _, wave = c.waved(text, "--trace", trace, "--wave-of", "h*.adapter")
+    compare_passages(c, wave, trace, PASSAGES, 10)
 
 
 # ---------------------------------------------------------------- what it may not do
@@ -230,6 +242,65 @@ def check_changes_nothing(c):
     c.expect(json.dumps(plain) == results[0] == results[1], "a waveform changes the results")
     with open(c.path("one.fst"), "rb") as one, open(c.path("two.fst"), "rb") as other:
         c.expect(one.read() == other.read(), "two runs give different files")
+
+
+# ---------------------------------------------------------------- two hosts that are measured
+
+# Of WRITEs: what goes from a to b.
+OF_WRITES = [({"h1": "a", "h3": "b"}[host], *others) for host, *others in PASSAGES
+             if others[0] not in ("descriptor_fetch", "scatter", "completion") and others[1] != "response place"]
+# Drivers have sent on queues of their own before the programs are ready: what comes later is counted by these alone.
+BY_PROGRAMS = [(of, counter) for of, counter in COUNTED if counter not in ("scheduler.grants", "descriptor_fetch.fetches")]
+MEASURED = (("latency", "--sizes", "64,4096", "--iterations", "40"),
+            ("bandwidth", "--sizes", "1024", "--messages", "150", "--bidirectional"))
+
+
+def check_measured(c):
+    """latency and bandwidth over a cable and through a network: both hosts, from when their programs are ready."""
+    star = c.file('[topology]\nkind = "star"\nhosts = 4\n', "star.toml")
+    for command, *arguments in MEASURED:
+        for hosts, network in (("a", "b"), []), (("h1", "h4"), ["--topology", star]):
+            plain = c.call(command, *arguments, *network)[0]
+            result, wave = c.waved(None, *arguments, *network, command=command)
+            count_passages(c, wave, result["statistics"], hosts, BY_PROGRAMS, 3)
+            check_edges(c, wave, result["wave"]["begin_ps"])
+            told = result.pop("wave")
+            for row in result["rows"] + plain["rows"]:
+                row.pop("simulator", None)  # the cost of the simulation
+            c.expect(json.dumps(plain) == json.dumps(result), "%s: a waveform changes the results" % command)
+            c.expect(told["begin_ps"] > 10**6 and wave.end > 10**6, "%s: begins at %s" % (command, told))
+
+
+def check_latency(c):
+    """Stages of pings and pongs, pins of RTL, a window, one block, and what is refused."""
+    arguments = ["--sizes", "300,4096", "--iterations", "10"]
+    trace = c.path("latency.json")
+    _, wave = c.waved(None, *arguments, "--trace", trace, "--wave-of", "?.adapter", command="latency")
+    compare_passages(c, wave, trace, OF_WRITES, 9)
+    result, rtl = c.waved(None, *arguments, "--set", "rtl.icrc=shadow", "--wave-of", "b.adapter.icrc_check", command="latency")
+    found = beats(rtl, "b.adapter.icrc_check.icrc_engine", "in_valid_i", "in_ready_o")
+    c.expect(result["wave"]["rtl_blocks"] == 1 and found == result["statistics"]["b.adapter.icrc_check.beats"] > 1000,
+             "latency: %d beats at the pins, counted %s" % (found, result["statistics"].get("b.adapter.icrc_check.beats")))
+    name = "b.adapter.parser1_to_icrc_check_frames"
+    c.expect(name in rtl.scopes("occupancy"), "of a block: %s" % rtl.scopes("occupancy"))
+    pops = [t for t, v in rtl.changes[name + ".pop"] if v == "1"]
+    first, last = pops[len(pops) // 4], pops[len(pops) // 2]
+    _, part = c.waved(None, *arguments, "--from", "%.6f" % (first / 1e6), "--until", "%.6f" % (last / 1e6), "--wave-of", name,
+                      command="latency")
+    expected = [(t, v) for t, v in rtl.changes[name + ".pop"] if first < t < last]
+    c.expect(part.scopes("occupancy") == [name] and [x for x in part.changes[name + ".pop"] if x[0] > first] == expected,
+             "latency: the window has other changes")
+    for command in "latency", "bandwidth":
+        c.refuse(["--wave-of", "nearest", "a.adapter.gather"], command, "--sizes", "64", "--wave", c.path("z.fst"), "--wave-of",
+                 "a.adapter.gahter")
+        c.expect(not os.path.exists(c.path("z.fst")), "%s: a file is left of a refused run" % command)
+        c.refuse(["--wave-of", "--wave FILE"], command, "--wave-of", "a")
+        c.refuse(["no/such", "written"], command, "--sizes", "64", "--wave", c.path("no/such/x.fst"))
+        c.write("mine", "yours.fst")
+        c.refuse(["yours.fst", "exists"], command, "--sizes", "64", "--wave", c.path("yours.fst"))
+        shown = subprocess.run([c.program, command, "--print", "--wave", c.path("q.fst"), "--wave-of", "a"], text=True,
+                               capture_output=True, timeout=60)
+        c.expect(shown.returncode == 0 and "wave" not in shown.stdout, "%s --print: %s" % (command, shown.stdout))
 
 
 # ---------------------------------------------------------------- RTL
@@ -324,5 +395,5 @@ def check_options(c):
 
 
 if __name__ == "__main__":
-    sys.exit(run_checks(__doc__, Waves, [check_counts, check_two_clocks, check_trace, check_changes_nothing, check_rtl,
-                                         check_difference, check_options]))
+    sys.exit(run_checks(__doc__, Waves, [check_counts, check_two_clocks, check_trace, check_changes_nothing, check_measured,
+                                         check_latency, check_rtl, check_difference, check_options]))
