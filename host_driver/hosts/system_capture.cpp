@@ -20,7 +20,10 @@ system_capture::system_capture(const std::string& path, const tlm::capture_write
 
 void system_capture::add(fabric::cable& c, const std::string& first, const std::string& second) {
   if (!ports_) return;
-  const unsigned ports[] = {ports_->add_port(first), ports_->add_port(second)};
+  const auto port = [this](const std::string& name) {
+    return name.empty() ? tap::no_port : static_cast<int>(ports_->add_port(name));
+  };
+  const int ports[] = {port(first), port(second)};
   taps_.emplace_back(*ports_, ports, false, 0);
   c.add_observer(taps_.back(), fabric::cable::tap::before);
   taps_.emplace_back(*ports_, ports, true, c.propagation_ps());

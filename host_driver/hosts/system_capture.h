@@ -26,6 +26,7 @@ class system_capture {
   /// nullptr: it is not of all ports.
   tlm::port_capture* of_ports() { return ports_.get(); }
   /// Adds the ports at both ends of a cable, to a capture that has all ports: what each sends, and what arrives.
+  /// Without a name an end is no port of the system, as the real peer's behind a link is.
   void add(fabric::cable& c, const std::string& first, const std::string& second);
   /// NAME.frames and NAME.wrong_fcs; nothing without a capture.
   void add_counters(sim::statistics& to, const std::string& name) const;
@@ -35,18 +36,22 @@ class system_capture {
  private:
   class tap final : public payload::frame_observer_if {
    public:
-    tap(tlm::port_capture& to, const unsigned (&ports)[2], bool arrive, sim::time_ps cable)
+    tap(tlm::port_capture& to, const int (&ports)[2], bool arrive, sim::time_ps cable)
         : to_(to), ports_{ports[0], ports[1]}, arrive_(arrive), cable_(cable) {}
     void observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps) override {
+      const int port = ports_[arrive_ ? 1 - from : from];
+      if (port == no_port) return;
       if (arrive_)
-        to_.received(ports_[1 - from], f, first_bit, cable_);
+        to_.received(static_cast<unsigned>(port), f, first_bit, cable_);
       else
-        to_.sent(ports_[from], f, first_bit);
+        to_.sent(static_cast<unsigned>(port), f, first_bit);
     }
+
+    static constexpr int no_port = -1;
 
    private:
     tlm::port_capture& to_;
-    unsigned ports_[2];
+    int ports_[2];
     bool arrive_;
     sim::time_ps cable_;
   };

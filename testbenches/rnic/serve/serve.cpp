@@ -21,6 +21,7 @@
 #include "testbenches/rnic/serve/serve_network.h"
 #include "testbenches/rnic/serve/serve_notices.h"
 #include "testbenches/rnic/serve/serve_station.h"
+#include "testbenches/rnic/trace/run_watch.h"
 
 namespace rnic::program {
 
@@ -52,6 +53,7 @@ class serve_run {
   nlohmann::json results() const;
 
   void make_network(const fabric_file& file, const serve_places& places, const adapter::environment& env);
+  void look_on();
   std::vector<serve::link_port*> links() const;
 
   const serve_options& options_;
@@ -67,10 +69,12 @@ class serve_run {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
+  hosts::system_capture all_ports_;
   serve::real_time clock_;
   serve_notices notices_;
   std::vector<std::unique_ptr<serve_station>> stations_;
   std::unique_ptr<serve_network> network_;         // of a topology
+  std::unique_ptr<run_watch> watch_;               // comments in a capture of all ports; nullptr: there is none
   std::size_t begun_ = 0, ready_ = 0, ended_ = 0;  // stations whose applications have, or are
   bool serving_ = false;                           // said so
   sc_core::sc_event made_ready_{sc_core::sc_gen_unique_name("made_ready")},
@@ -100,6 +104,7 @@ serve_run::serve_run(const serve_options& options, const fabric_file* file, cons
       end_(io_),
       look_(io_),
       base_(system_.timing),
+      all_ports_(hosts::system_capture::has_all_ports(system_.capture) ? system_.capture : "", system_.capture_options),
       clock_(base_, io_),
       notices_(options.common.quiet) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
@@ -108,20 +113,39 @@ serve_run::serve_run(const serve_options& options, const fabric_file* file, cons
   else
     for (unsigned i = 0; i < adapters(options); ++i)
       stations_.push_back(
-          std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
+          std::make_unique<serve_station>(of_adapter(options, i), i, system_, all_ports_, env, io_, clock_, notices_));
+  look_on();
   clock_.when_lost([this](std::uint64_t us) { notices_.lost_time(us); });
 }
 
 void serve_run::make_network(const fabric_file& file, const serve_places& places, const adapter::environment& env) {
-  network_ = std::make_unique<serve_network>(network_config_, places, env, io_, clock_, notices_);
+  network_ = std::make_unique<serve_network>(network_config_, places, all_ports_, env, io_, clock_, notices_);
   for (unsigned i = 0; i < places.adapters.size(); ++i) {
     hosts::two_nodes_config c = system_;
     c.node = hosts::of_host(network_config_, places.adapters[i]);
     serve_options o = of_adapter(options_, i);
     if (!options_.vlan_given && file.common.vlan != host_driver::no_vlan) o.vlan = file.common.vlan;
-    stations_.push_back(std::make_unique<serve_station>(o, i, c, env, io_, clock_, notices_));
+    stations_.push_back(std::make_unique<serve_station>(o, i, c, all_ports_, env, io_, clock_, notices_));
     stations_.back()->capture(network_->plug(i, stations_.back()->connector()));
   }
+}
+
+/// Frames of a capture of all ports say which message they are of, and where its time has gone.
+void serve_run::look_on() {
+  if (all_ports_.of_ports() == nullptr) return;
+  bench::watched_system w;
+  w.base = &base_;
+  w.spans = &spans_;
+  w.statistics = &statistics_;
+  w.capture = all_ports_.of_ports();
+  w.clock_khz = system_.node.adapter.clock_khz;
+  for (const auto& s : stations_) w.hosts.push_back({s->name(), &s->device(), nullptr});
+  if (network_) {
+    w.switches = network_->switches();
+    network_->follow(spans_);
+  }
+  watch_ = std::make_unique<run_watch>(w, trace_options{}, "");
+  watch_->follow(options_.app.empty() ? "served" : options_.app);
 }
 
 /// All of them, of adapters and of the network.
@@ -145,6 +169,7 @@ void serve_run::program() {
   if (network_) network_->print_start();
   std::fflush(stdout);
   notices_.begin();
+  if (watch_) watch_->begin(base_.now_ps());
   serving_ = true;
   served_.notify(sc_core::SC_ZERO_TIME);
 }
@@ -217,6 +242,7 @@ int serve_run::run() {
   clock_.run();
   send_the_rest();
   for (const auto& s : stations_) s->close_capture();
+  all_ports_.close();
   print_end();
   if (!options_.common.json_file.empty()) write_json(options_.common.json_file, results());
   if (failure_) std::rethrow_exception(failure_);

@@ -70,9 +70,11 @@ serve_places places_from(serve_options& options, const fabric::topology& shape) 
   return p;
 }
 
-serve_network::serve_network(const hosts::network_config& config, serve_places places, const adapter::environment& env,
-                             boost::asio::io_context& io, serve::real_time& clock, serve_notices& notices)
+serve_network::serve_network(const hosts::network_config& config, serve_places places, hosts::system_capture& all_ports,
+                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
+                             serve_notices& notices)
     : places_(std::move(places)),
+      all_ports_(all_ports),
       ps_per_metre_(config.ps_per_metre),
       statistics_(env.statistics),
       clock_("fabric_clock", env.base, hosts::fabric_clock),
@@ -80,7 +82,7 @@ serve_network::serve_network(const hosts::network_config& config, serve_places p
   for (unsigned s = 0; s < places_.shape.switches().size(); ++s)
     switches_.push_back(hosts::make_switch(config, s, true, clock_, env.frames, env.statistics));
   for (const fabric::network_link& w : places_.shape.links())
-    if (w.ends[0].is_switch) join(w, nullptr);
+    if (w.ends[0].is_switch) join(w, nullptr, false);
   for (std::size_t i = 0; i < places_.links.size(); ++i) {
     const fabric::network_link& w = link_of(places_.shape, places_.peers[i]);
     serve::link_port_config c;
@@ -90,24 +92,32 @@ serve_network::serve_network(const hosts::network_config& config, serve_places p
     c.rate_mbps = w.rate_mbps;
     c.event = [&notices, name = peer(i)](const std::string& what) { notices.say(name + ": " + what); };
     links_.push_back(std::make_unique<serve::link_port>(c, env, io, clock));
-    join(w, &links_.back()->connector());
+    join(w, &links_.back()->connector(), true);
   }
 }
 
 /// `host`: the connector at the first end; nullptr where it is a switch.
-fabric::cable& serve_network::join(const fabric::network_link& w, payload::frame_port_if* host) {
+fabric::cable& serve_network::join(const fabric::network_link& w, payload::frame_port_if* host, bool is_peer) {
   fabric::cable::config c;
   c.metres = w.metres;
   c.ps_per_metre = ps_per_metre_;
   const auto port = [this](const fabric::plug_place& e) -> payload::frame_port_if& {
     return switches_[e.number]->port(e.port);
   };
-  cables_.push_back(std::make_unique<fabric::cable>(host != nullptr ? *host : port(w.ends[0]), port(w.ends[1]), c));
-  return *cables_.back();
+  cables_.push_back(
+      {std::make_unique<fabric::cable>(host != nullptr ? *host : port(w.ends[0]), port(w.ends[1]), c), &w});
+  const auto name = [this](const fabric::plug_place& e) { return name_of(e) + ".port" + std::to_string(e.port); };
+  all_ports_.add(*cables_.back().cable, is_peer ? "" : name(w.ends[0]), name(w.ends[1]));
+  return *cables_.back().cable;
 }
 
 fabric::cable& serve_network::plug(unsigned adapter, payload::frame_port_if& connector) {
-  return join(link_of(places_.shape, places_.adapters[adapter]), &connector);
+  return join(link_of(places_.shape, places_.adapters[adapter]), &connector, false);
+}
+
+void serve_network::follow(sim::span_recorder& spans) {
+  for (const auto& s : switches_) s->follow(spans);
+  for (const joined& c : cables_) c.cable->follow(spans, name_of(c.between->ends[0]), name_of(c.between->ends[1]));
 }
 
 void serve_network::print_start() const {

@@ -29,14 +29,17 @@ constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
 }  // namespace
 
 serve_station::serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
-                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
-                             serve_notices& notices)
+                             hosts::system_capture& all_ports, const adapter::environment& env,
+                             boost::asio::io_context& io, serve::real_time& clock, serve_notices& notices)
     : options_(options),
       index_(index),
+      name_(!options.topology.empty() ? options.hosts[index]
+            : index == 0              ? "served"
+                                      : "served" + std::to_string(index + 1)),
       notices_(notices),
       prefix_(adapters(options) > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
       exchange_(io, env.base, clock),
-      host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {
+      host_(std::make_unique<serve::served_host>(host_config(index, system, all_ports), env, io, clock)) {
   if (meets_over_cm(options_)) {
     const int tos = options_.tos >= 0 ? options_.tos : system.node.driver.cma_roce_tos;
     options_.traffic_class = static_cast<std::uint8_t>(tos);
@@ -72,11 +75,11 @@ void serve_station::watch_agent() {
 
 bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
 
-serve::host_config serve_station::host_config(unsigned index, const hosts::two_nodes_config& system) const {
+serve::host_config serve_station::host_config(unsigned index, const hosts::two_nodes_config& system,
+                                              hosts::system_capture& all_ports) const {
   serve::host_config c;
   c.node = hosts::of_side(system.node, index);
-  c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
-  if (!options_.topology.empty()) c.name = options_.hosts[index];
+  c.name = name_;
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   if (options_.topology.empty()) c.link = link_from(options_.link);
   if (!options_.second_link.empty()) c.second_link = link_from(options_.second_link);
@@ -96,7 +99,8 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
            : options_.igmp_version == 3 ? igmp_version::v3
                                         : igmp_version::by_querier;
   c.link_event = [this](const std::string& what) { notices_.say(prefix_ + "link: " + what); };
-  c.capture = system.capture;
+  c.all_ports = &all_ports;
+  if (all_ports.of_ports() == nullptr) c.capture = system.capture;
   if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
   c.capture_options = system.capture_options;
   return c;

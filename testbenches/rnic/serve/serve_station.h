@@ -21,11 +21,11 @@ namespace rnic::program {
 
 class serve_station {
  public:
-  /// `options`: of_adapter(). `system`: with the parameters of all adapters. Throws usage_error and what
-  /// serve::served_host does.
+  /// `options`: of_adapter(). `system`: with the parameters of all adapters. `all_ports`: has its ports with a link,
+  /// and outlives it. Throws usage_error and what serve::served_host does.
   serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
-                const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
-                serve_notices& notices);
+                hosts::system_capture& all_ports, const adapter::environment& env, boost::asio::io_context& io,
+                serve::real_time& clock, serve_notices& notices);
 
   /// Brings the adapter up and checks the options that need it. In an SC_THREAD.
   void start();
@@ -38,6 +38,8 @@ class serve_station {
   payload::frame_port_if& connector() { return host_->connector(); }
   void capture(fabric::cable& cable) { host_->capture(cable); }
   void close_capture() { host_->close_capture(); }
+  const std::string& name() const { return name_; }
+  host_driver::device& device() { return host_->device(); }
   /// The peers of the applications are told that they are left, from any process; left(): they have answered.
   void leave();
   bool left() const;
@@ -52,7 +54,8 @@ class serve_station {
   nlohmann::json results() const;
 
  private:
-  serve::host_config host_config(unsigned index, const hosts::two_nodes_config& system) const;
+  serve::host_config host_config(unsigned index, const hosts::two_nodes_config& system,
+                                 hosts::system_capture& all_ports) const;
   int gid_index();
   std::optional<ibv_gid_type> only_version();
   std::unique_ptr<serve::reception> receive_clients();
@@ -65,6 +68,7 @@ class serve_station {
 
   serve_options options_;
   unsigned index_;
+  std::string name_;  // of the host
   serve_notices& notices_;
   std::string prefix_;  // of what is printed but the first line, when there are several
   serve::address_exchange exchange_;

@@ -41,11 +41,13 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
     link_ = open_link(1, *cfg.link, env, io, clock);
     cable_ = std::make_unique<fabric::cable>(node_.connector(1), link_->connector(), cable);
     capture(*cable_);
+    if (cfg.all_ports != nullptr) cfg.all_ports->add(*cable_, cfg.name + ".port1", "");
   }
   if (cfg.second_link) {
     second_link_ = open_link(2, *cfg.second_link, env, io, clock);
     second_cable_ = std::make_unique<fabric::cable>(node_.connector(2), second_link_->connector(), cable);
     if (capture_) second_cable_->add_observer(*capture_);
+    if (cfg.all_ports != nullptr) cfg.all_ports->add(*second_cable_, cfg.name + ".port2", "");
   }
 }
 

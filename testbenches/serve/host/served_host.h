@@ -13,6 +13,7 @@
 
 #include "host_driver/groups/memberships.h"
 #include "host_driver/hosts/node.h"
+#include "host_driver/hosts/system_capture.h"
 #include "host_driver/neighbours.h"
 #include "testbenches/serve/host/ethernet_ring.h"
 #include "testbenches/serve/host/udp.h"
@@ -30,7 +31,8 @@ struct host_config {
   std::uint16_t vlan = host_driver::no_vlan;
   std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
   host_driver::groups::igmp_version igmp = host_driver::groups::igmp_version::by_querier;
-  std::string capture;  ///< file for every frame on the cable, empty: none
+  std::string capture;                         ///< file for every frame on the cable, empty: none
+  hosts::system_capture* all_ports = nullptr;  ///< that ports with a link are added to; nullptr: there is none
   tlm::capture_writer::config capture_options;
   std::function<void(const std::string& what)> link_event;  ///< called when the link's peer comes or goes; may be empty
 };

@@ -10,6 +10,7 @@ import sys
 from served import FOLDER, wrong  # the first: it says when there is no scapy
 import address_cases as addresses
 import application_cases as applications
+import capture_cases as captures
 import connection_cases
 import crowd_cases as crowd
 import dcb_cases
@@ -45,7 +46,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "roce_modes": addresses.roce_modes, "types_of_service": addresses.types_of_service,
          "reports": addresses.reports, "listeners": addresses.listeners,
          "fabric_peers": fabric.peers, "fabric_unread": fabric.unread, "fabric_pingpong": fabric.pingpong,
-         "fabric_kernel": fabric.kernel, "fabric_refusals": fabric.refusals, "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
+         "fabric_kernel": fabric.kernel, "fabric_refusals": fabric.refusals, "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong,
+         "ports": captures.ports, "fabric_ports": captures.fabric_ports}
 
 
 def main():

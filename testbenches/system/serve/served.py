@@ -50,8 +50,8 @@ def free_port(kind=socket.SOCK_STREAM):
 class serve:
     """A process with its results."""
 
-    def __init__(self, name, link, *arguments, mac=MODEL_MAC, addresses=(MODEL4, MODEL6)):
-        self.json, self.pcap = path(name + ".json"), path(name + ".pcap")
+    def __init__(self, name, link, *arguments, mac=MODEL_MAC, addresses=(MODEL4, MODEL6), capture=".pcap"):
+        self.json, self.pcap = path(name + ".json"), path(name + capture)
         command = [RNIC, "serve", "--link", link, "--mac", mac, "--json", self.json, "--pcap", self.pcap, "--overwrite"]
         for a in addresses:
             command += ["--ip", a]
