@@ -3,7 +3,6 @@
 #include "tlm/capture.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cstdio>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <tuple>
 
 #include "testbenches/source_tree.h"
+#include "testbenches/unit/tlm/filled_frame.h"
 #include "tlm/pcapng_writer.h"
 
 namespace rnic::tlm::test {
@@ -30,16 +30,6 @@ std::string content(const std::string& path) {
 void put(const std::string& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary);
   out << bytes;
-}
-
-/// A frame with a right FCS.
-payload::frame_ptr frame_of(payload::frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
-  payload::frame_ptr f = pool.get();
-  f->begin = payload::frame::payload_start;
-  f->length = length;
-  std::fill_n(f->data(), length, fill);
-  f->fcs = static_cast<std::uint32_t>(::crc32(0, f->data(), length));
-  return f;
 }
 
 std::string error_of(const std::string& path) {

@@ -3,7 +3,6 @@
 #include "tlm/port_capture.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,6 +12,8 @@
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "testbenches/unit/tlm/filled_frame.h"
 
 namespace rnic::tlm::test {
 namespace {
@@ -85,15 +86,6 @@ class block_reader {
 
   std::string bytes_;
 };
-
-payload::frame_ptr frame_of(payload::frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
-  payload::frame_ptr f = pool.get();
-  f->begin = payload::frame::payload_start;
-  f->length = length;
-  std::fill_n(f->data(), length, fill);
-  f->fcs = static_cast<std::uint32_t>(::crc32(0, f->data(), length));
-  return f;
-}
 
 /// Says of each frame what it was asked.
 struct notes final : frame_notes_if {
