@@ -67,6 +67,16 @@ void add_counted(utilisation& u, const sim::clock_domain& clock) {
   }
 }
 
+/// Of all priorities of both ports.
+std::uint64_t longest_pause(const sim::statistics& statistics, const std::string& adapter) {
+  std::uint64_t longest = 0;
+  for (unsigned port = 1; port <= 2; ++port)
+    for (unsigned p = 0; p < 8; ++p)
+      longest = std::max(longest, statistics.value(adapter + ".port" + std::to_string(port) + ".pause.prio" +
+                                                   std::to_string(p) + ".rx_duration_ps"));
+  return longest;
+}
+
 /// What a host has beside engines and memories.
 void add_buses(utilisation& u, const sim::statistics& statistics, const std::string& own) {
   const auto add = [&](const std::string& name, const std::string& statistic) {
@@ -74,6 +84,14 @@ void add_buses(utilisation& u, const sim::statistics& statistics, const std::str
   };
   add("PCIe, adapter " + own + " to host", own + ".adapter.pcie.link.busy_ps");
   add("PCIe, host " + own + " to adapter", own + ".root_complex.link.busy_ps");
+}
+/// The root complex writes memory once in a cycle.
+void add_memory_writes(utilisation& u, hosts::node& n, const sim::statistics& statistics) {
+  const std::string root = n.name() + std::string(".root_complex");
+  const std::uint64_t writes = statistics.value(root + ".writes") + statistics.value(root + ".interrupt_messages");
+  const sim::clock_domain& clock = n.root().domain();
+  u.resources.push_back(
+      {"memory writes of host " + std::string(n.name()), clock.edge_time(writes) - clock.edge_time(0)});
 }
 void add_processor(utilisation& u, const sim::statistics& statistics, const std::string& own) {
   u.resources.push_back({"processor " + own, statistics.value(own + "_bus.busy_ps")});
@@ -124,7 +142,10 @@ utilisation measure_utilisation(hosts::pair_if& system) {
   for (unsigned side = 0; side < 2; ++side) add_buses(u, system.statistics(), system.name(side));
   for (unsigned side = 0; side < 2; ++side) add_processor(u, system.statistics(), system.name(side));
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_adapter(u, *n);
-  for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_counted(u, n->root().domain());
+  for (hosts::node* n : {&system.node_a(), &system.node_b()}) {
+    add_counted(u, n->root().domain());
+    add_memory_writes(u, *n, system.statistics());
+  }
   for (unsigned side = 0; side < 2; ++side) {
     const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
     const std::string own = system.name(side), peer = system.name(1 - side);
@@ -132,6 +153,9 @@ utilisation measure_utilisation(hosts::pair_if& system) {
       return clock.edge_time(system.statistics().value(own + ".adapter." + counter)) - clock.edge_time(0);
     };
     u.units_ps[side] = of("requester.unit_busy_cycles");
+    u.paused_ps[side] = longest_pause(system.statistics(), own + ".adapter");
+    for (const char* port : {".adapter.port1", ".adapter.port2"})
+      u.dropped[side] += system.statistics().value(own + port + ".drop_overflow");
     const auto add_stall = [&](const std::string& engine, const std::string& counter) {
       u.stalls.push_back({engine + " of adapter " + own, "contexts of adapter " + own, of(counter)});
     };
@@ -177,6 +201,7 @@ utilisation measure_utilisation(hosts::network& system) {
     add_processor(u, system.statistics(), own);
     add_adapter(u, n);
     add_counted(u, n.root().domain());
+    add_memory_writes(u, n, system.statistics());
     const fabric::plug_place beyond = shape.beyond_host(i, system.end(i).port);
     add_standstills(
         u, n, system.statistics(),
@@ -208,112 +233,12 @@ std::vector<std::pair<std::string, double>> parts_of_standstills(const utilisati
   return all;
 }
 
-constexpr double saturated = 0.92, mostly = 0.5;
-
-/// In use, or blocked by that, for all of the time.
-bool is_held(const share& s, const char* by) {
-  double part = s.busy;
-  for (const auto& [name, p] : s.blocked)
-    if (name == by) part += p;
-  return part >= saturated;
-}
-
-/// The first of the standstills that lasted for most of the time, or nothing.
-std::string long_standstill(const utilisation& before, const utilisation& after) {
-  for (const auto& [name, part] : parts_of_standstills(before, after))
-    if (part > mostly) return name;
-  return {};
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after) {
   std::vector<std::pair<std::string, double>> all = parts_of_standstills(before, after);
   longest_first(all);
   return all;
-}
-
-namespace {
-
-/// "atomic unit engine 3 of adapter b" is one of "atomic unit engine" of adapter b; nothing for what is no engine of
-/// several.
-std::string group_of(const std::string& resource) {
-  const std::size_t engine = resource.find(" engine ");
-  const bool numbered = engine != std::string::npos && std::isdigit(static_cast<unsigned char>(resource[engine + 8]));
-  return numbered ? resource.substr(0, engine + 8) : std::string();
-}
-std::string side_of(const std::string& resource) { return resource.substr(resource.rfind(" of ")); }
-
-/// What the busiest of several engines, which take the same work, says of what limits; nothing where there is one that
-/// has nothing to do.
-std::string limit_of_several(const std::vector<share>& shares, const share& busiest, unsigned qps) {
-  double busy = 0;
-  unsigned engines = 0;
-  bool locked = false;
-  for (const share& s : shares) {
-    if (group_of(s.name) != group_of(busiest.name) || side_of(s.name) != side_of(busiest.name)) continue;
-    busy += s.busy;
-    ++engines;
-    locked = locked || (s.busy < saturated && is_held(s, "lock"));
-  }
-  if (busy >= saturated * engines) return busiest.name;
-  if (locked) return "atomic unit locks" + side_of(busiest.name);
-  return busy >= saturated * qps ? "order of a queue pair's atomics" + side_of(busiest.name) : std::string();
-}
-
-/// The name of what was in use for all of the time, or nothing.
-std::string saturated_of(const std::vector<share>& shares, unsigned qps) {
-  for (const share& s : shares) {
-    if (s.busy < saturated) break;
-    const std::string name = group_of(s.name).empty() ? s.name : limit_of_several(shares, s, qps);
-    if (!name.empty()) return name;
-  }
-  return {};
-}
-
-/// What the engine stood still for in most of the time, or nothing.
-std::string long_stall(const utilisation& before, const utilisation& after, const std::string& engine) {
-  std::uint64_t ps = 0;
-  std::string of;
-  for (std::size_t i = 0; i < after.stalls.size(); ++i) {
-    if (after.stalls[i].engine != engine) continue;
-    ps += after.stalls[i].ps - before.stalls[i].ps;
-    of = after.stalls[i].of;
-  }
-  return part_of(ps, after.at - before.at) > mostly ? of : std::string();
-}
-
-}  // namespace
-
-std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps) {
-  const std::vector<share> shares = shares_between(before, after);
-  const sim::time_ps elapsed = after.at - before.at;
-  const std::string busiest = saturated_of(shares, qps);
-  if (!busiest.empty()) {
-    const std::string missing = long_stall(before, after, busiest);
-    return missing.empty() ? busiest : missing;
-  }
-  const unsigned units = std::min<unsigned>(qps, system.built_from(0).adapter.requester.processing_units);
-  const std::string still = long_standstill(before, after);
-  for (unsigned i = 0; i < 2; ++i) {
-    const std::string own = system.name(i), side = "adapter " + own;
-    // Nothing for an engine that this configuration has not.
-    const auto held = [&](const char* engine, const char* by) {
-      const auto at = std::find_if(shares.begin(), shares.end(),
-                                   [&](const share& s) { return s.name == std::string(engine) + " of " + side; });
-      return at != shares.end() && is_held(*at, by);
-    };
-    const auto requests_held = [&](const char* by) { return held("pcie interface", by) || held("pcie issue", by); };
-    const bool units_in_use = part_of(after.units_ps[i] - before.units_ps[i], elapsed * units) >= saturated;
-    const std::string missing = long_stall(before, after, "requester send engine of " + side);
-    if (units_in_use && !missing.empty()) return missing;
-    if (requests_held("tags")) return "PCIe tags of " + side;
-    if (requests_held("credits")) return "PCIe credits of host " + own;
-    const bool no_room = held("requester send engine", "egress credits") || still == "pauses of " + system.neighbour(i);
-    if (no_room && held("gather leave", "payload")) return "payload reads of " + side;
-    if (units_in_use) return "processing units of " + side;
-  }
-  return still.empty() ? "window (depth and latency)" : still;
 }
 
 }  // namespace rnic::bench

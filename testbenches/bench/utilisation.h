@@ -26,8 +26,10 @@ struct utilisation {
     std::vector<std::pair<std::string, std::uint64_t>> blocked_ps{};
     bool memory = false;
   };
-  std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
-  std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
+  std::vector<resource> resources;           ///< the same ones in the same order in every measurement of a system
+  std::array<std::uint64_t, 2> units_ps{};   ///< processing units of both adapters, summed over the units
+  std::array<std::uint64_t, 2> paused_ps{};  ///< their ports, of the priority that was so for longest
+  std::array<std::uint64_t, 2> dropped{};    ///< frames for which their ports had no room
   /// Time of an engine in which it stood still for contexts that were not on chip.
   struct stall {
     std::string engine;  ///< name of the resource
@@ -60,17 +62,22 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
 /// Name of what limited a run in which each sender used `qps` queue pairs:
-/// 1. the contexts, when the send engine or a READ engine stood still for them for more than half of the time, and it
-///    is the busiest resource or, where none was in use for 92 % of the time, the processing units were that so many
-///    queue pairs can occupy;
-/// 2. the busiest resource when it was in use for at least 92 % of the time. Of the engines of an atomic unit that must
-///    be all of them; where it is as many as there are queue pairs, it is the order of each one's atomics, and where
-///    the next one waits for a lock, the locks;
-/// 3. the tags of PCIe, when reads of host memory waited for nothing else;
-/// 4. the reads of payload, when gather waited for nothing else and there was no room behind it (egress credits);
-/// 5. when the processing units were in use, the service of a queue pair;
+/// 1. the busiest resource when it was in use for at least 92 % of the time; its contexts where a send or READ engine
+///    stood still for them for more than a quarter of it. Of the engines of an atomic unit that must be all of them (85
+///    % on average); where it is as many as there are queue pairs, it is the order of each one's atomics, and where the
+///    next one waits for a lock, the locks. They come behind a link that was in use as long, for which they wait. From
+///    98 % on an equal one of another kind is named with it ("A and B"): more of one of them gives nothing. Below, what
+///    was waited for in more of the time (3, 4) comes before it;
+/// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; the contexts, when
+///    the processing units that so many queue pairs can occupy were in use and the send engine stood still for them;
+/// 3. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest;
+/// 4. the reads of payload, when gather waited for nothing else, there was no room behind it (egress credits), and the
+///    port was not paused;
+/// 5. when the processing units were in use and the port was not paused, the service of a queue pair;
 /// 6. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
 /// 7. the window.
+/// Of 3, 4, and what stands still by number, READs under way and window among them, so many are under way for as long
+/// as each takes: what shortens that gives something as well.
 std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

@@ -29,6 +29,10 @@ struct resource {
 /// Of both adapters, hosts and the wire.
 const std::vector<resource>& known_resources();
 
+/// Parameters and options of `rnic bandwidth` that give more of what limited_by names, with whether they are to be more
+/// or less: "less driver.post_send_ns, less driver.poll_ns". Empty where nothing is known.
+std::string what_gives_more(const std::string& limit);
+
 /// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none, as of
 /// 0.
 std::optional<std::uint64_t> with_more(const resource_knob& knob, std::uint64_t value, double percent);

@@ -10,6 +10,7 @@
 
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/utilisation.h"
+#include "testbenches/rnic/explain/resources.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"
@@ -141,6 +142,18 @@ class bandwidth_run {
   system_results results_;
 };
 
+/// Each limit once, in the order of the rows.
+void print_ways(const std::vector<bandwidth_row>& rows) {
+  std::vector<std::string> told;
+  fmt::print("\n");
+  for (const bandwidth_row& r : rows) {
+    const std::string more = what_gives_more(r.limited_by);
+    if (more.empty() || std::find(told.begin(), told.end(), r.limited_by) != told.end()) continue;
+    told.push_back(r.limited_by);
+    fmt::print("    of {}: {}\n", r.limited_by, more);
+  }
+}
+
 }  // namespace
 
 bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
@@ -171,6 +184,7 @@ int run_bandwidth(const bandwidth_options& given) {
   std::vector<usage_column> usage;
   for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares, r.standstills});
   print_utilisation(usage, 0.1);
+  print_ways(rows);
   print_system(experiment.results());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
@@ -192,6 +206,7 @@ int run_bandwidth(const bandwidth_options& given) {
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
+                                {"more_by", what_gives_more(r.limited_by)},
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
                                 {"utilisation", utilisation_json(r.shares)},
                                 {"blocked", blocked_json(r.shares)},
