@@ -18,6 +18,7 @@
 #include "model/completion/halted_queues.h"
 #include "model/completion/interrupts.h"
 #include "model/completion/moderation.h"
+#include "model/completion/queue_memory.h"
 #include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -52,7 +53,9 @@ namespace rnic::completion {
 /// | `interrupts` | from EQE to MSI-X |
 ///
 /// Memories: contexts of CQs and of EQs on chip, each with a port for the engine that writes entries, one for the
-/// doorbell engine and one for the end of a period: an access of each in a cycle at most.
+/// doorbell engine and one for the end of a period: an access of each in a cycle at most (memories `cq_memory`,
+/// `eq_memory`). Who looks for a context compares tags, which costs no port; what the head of a source has to know of
+/// one while it waits for something else it has in registers, which are written as the memory is.
 ///
 /// The block itself has the doorbell engine, which takes a doorbell in `doorbell_cycles` for CQs and EQs in their order
 /// (stalls: events, interrupts, contexts), the queues of events raised inside (`event_depth`) and by firmware (4), and
@@ -105,6 +108,7 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
 
   unsigned doorbell_cycles_;
   settings set_;
+  queue_memory cq_memory_{*this, "cq_memory"}, eq_memory_{*this, "eq_memory"};
   statistics stats_;
   sim::ring<event_request> events_;           // raised inside the block
   sim::ring<event_request> firmware_events_;  // raised through the registers

@@ -5,6 +5,7 @@
 #include "model/completion/completion_if.h"
 #include "model/completion/halted_queues.h"
 #include "model/completion/moderation.h"
+#include "model/completion/queue_memory.h"
 #include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -28,9 +29,10 @@ namespace rnic::completion {
 /// Counters: stale_arm, bad_doorbell.
 class cq_arming {
  public:
-  cq_arming(sim::clocked_block& owner, icm::context_cache<icm::cq_context>& cqs, const halted_queues& halts,
-            moderation& periods, sim::ring<event_request>& events, completion_statistics& stats)
-      : owner_(owner), cqs_(cqs), halts_(halts), periods_(periods), events_(events), stats_(stats) {}
+  cq_arming(sim::clocked_block& owner, icm::context_cache<icm::cq_context>& cqs, queue_memory& memory,
+            const halted_queues& halts, moderation& periods, sim::ring<event_request>& events,
+            completion_statistics& stats)
+      : owner_(owner), cqs_(cqs), memory_(memory), halts_(halts), periods_(periods), events_(events), stats_(stats) {}
 
   /// The doorbell. False: the context has to be waited for.
   bool arm(const queue_doorbell& d);
@@ -48,6 +50,7 @@ class cq_arming {
 
   sim::clocked_block& owner_;
   icm::context_cache<icm::cq_context>& cqs_;
+  queue_memory& memory_;
   const halted_queues& halts_;
   moderation& periods_;
   sim::ring<event_request>& events_;

@@ -74,6 +74,7 @@ bool eq_engine::try_event(event_request& e, bool& seen) {
   const std::uint32_t size = size_of(*eq);
   if (((eq->producer - eq->consumer) & index_mask) + 1 >= size) {  // one entry stays free, so that full is not empty
     ++stats_.eq_overflow;
+    to_.memory.access(queue_memory::entries);
     return true;
   }
   std::uint64_t address = 0;
@@ -81,6 +82,7 @@ bool eq_engine::try_event(event_request& e, bool& seen) {
   const auto where =
       to_.pages.address(buffer_pages::queue::eq, e.eqn, eq->address, eq->log_page, offset, eq->function, address);
   if (where == buffer_pages::result::pending) return false;
+  to_.memory.access(queue_memory::entries);
   if (where == buffer_pages::result::failed)
     ++stats_.eqe_invalid;
   else
@@ -111,6 +113,7 @@ bool eq_engine::update(const queue_doorbell& d) {
   bool wait = false;
   icm::eq_context* eq = find_context(to_.eqs, d.number, seen, wait);
   if (wait) return false;
+  to_.memory.access(queue_memory::doorbells);
   if (eq == nullptr || eq->function != d.function) {
     ++stats_.bad_doorbell;
     return true;
@@ -130,8 +133,10 @@ bool eq_engine::end_period(const moderation::period& p) {
   bool seen = false;
   bool wait = false;
   icm::eq_context* eq = find_context(to_.eqs, p.number, seen, wait);
+  if (wait) return false;
+  to_.memory.access(queue_memory::periods);
   if (eq != nullptr && eq->state == interrupts::state_armed) to_.raised.raise(*eq);
-  return !wait;
+  return true;
 }
 
 }  // namespace rnic::completion

@@ -11,6 +11,7 @@
 #include "model/completion/dma_queue.h"
 #include "model/completion/halted_queues.h"
 #include "model/completion/interrupts.h"
+#include "model/completion/queue_memory.h"
 #include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -27,6 +28,7 @@ struct eq_engine_ports {
   sim::ring<event_request>& events;           ///< raised inside the block
   sim::ring<event_request>& firmware_events;  ///< raised through the registers
   icm::context_cache<icm::eq_context>& eqs;
+  queue_memory& memory;  ///< their ports
   buffer_pages& pages;
   dma_queue& dma;
   const halted_queues& halts;

@@ -8,6 +8,7 @@
 
 #include "model/gid/gid_source_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::gid {
@@ -25,11 +26,13 @@ struct source_access {
 /// odd ones by the other, and the table of the other port the other way round: neither has to know of the other's
 /// look-ups. A packet waits a cycle at most; the block's engine counts that as blocked by "gid table".
 ///
+/// A look-up a cycle, of one port's tables or the other's (memory `source_tables`).
+///
 /// Counters: source_gid.look_ups, and of these source_gid.<why> for each kind of refusal.
 class source_reader {
  public:
-  source_reader(const sim::clocked_block& owner, const source_access& access, sim::statistics& stats)
-      : owner_(owner), access_(access) {
+  source_reader(sim::clocked_block& owner, const source_access& access, sim::statistics& stats)
+      : owner_(owner), access_(access), port_(owner, "source_tables", 1, {"port1", "port2"}) {
     const std::string prefix = owner.name() + ".source_gid.";
     stats.add(prefix + "look_ups", look_ups_);
     constexpr const char* why[] = {"", "invalid", "version", "function", "family"};
@@ -41,6 +44,7 @@ class source_reader {
   bool open(unsigned port) const { return !access_.shared || (owner_.now() + port + access_.turn) % 2 == 0; }
   /// One a cycle, to an open table.
   source look_up(unsigned port, const source_request& request) {
+    port_.access(port);
     ++look_ups_;
     const source found = access_.by_port[port]->look_up(request);
     if (found.why != refusal::none) ++refused_[static_cast<unsigned>(found.why)];
@@ -50,6 +54,7 @@ class source_reader {
  private:
   const sim::clocked_block& owner_;
   const source_access access_;
+  sim::memory_ports port_;
   std::uint64_t look_ups_ = 0;
   std::array<std::uint64_t, refusals> refused_{};
 };

@@ -13,6 +13,7 @@
 #include "model/payload/frame_stream.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/memory.h"
 #include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
@@ -42,24 +43,49 @@ enum class drop : std::uint8_t {
 };
 const char* to_string(drop d);
 
+/// Data sheet.
+///
 /// Decodes every received frame into frame.packet and sorts it: RoCE for one of our GIDs to roce_out (frame.gid_index
 /// is the entry), anything that is not RoCE to ethernet_out, the rest is counted and dropped (adapter data plane A.9.1,
 /// points 1 to 4). RoCE to a multicast GID passes with gid_index unset; who is member is decided behind. RoCE for
 /// addresses that are not ours goes to ethernet_out too, where steering may know somebody who wants it (A.8.5), and so
-/// do frames with a bad FCS, which the port lets through only when it was told to.
+/// do frames with a bad FCS, which the port lets through only when it was told to. Order of frames is kept.
 ///
-/// Order of frames is kept. Stages:
+/// Ports, each of one frame a cycle, cut-through: frames in from the port, beat by beat (payload::byte_at), and out to
+/// icrc check and steering (payload::stream_out); what ends here, with the cycle in which it was taken.
 ///
-///   parser     parser_cycles from the beat with the last byte of its headers; the frame comes beat by beat,
-///              bytes_per_cycle in each cycle, and the next one is taken behind its last
+/// Stages:
+///
+///   input      a frame is taken when its first beat is there and the one before has passed: bytes_per_cycle of it in
+///              each cycle
+///   parser     parser_cycles from the beat with the last byte of its headers: of RoCE for us the end of its transport
+///              headers (packet.payload_offset), of others and of what is dropped byte 66, or the last one where it is
+///              shorter (Ethernet, a tag, IPv6, UDP)
 ///   gid match  its own cycles (gid::gid_match_if), for all frames; those that are RoCE for a unicast GID look it up
-///              and wait for the look-up before. Others take the cycles of a hit at once. The VLAN of the entry comes
-///              with the result; the destination MAC is compared with all valid ones of the port in the stage before.
-///              Where firmware has said so (gid_table::takes_both_tables), a GID that is not found is looked up in the
-///              other port's table behind that, and frame.gid_index is entry + gid::table_size
+///              and wait for the look-up before, by its interval. Others take the cycles of a hit at once. The VLAN of
+///              the entry comes with the result; the destination MAC is compared with all valid ones of the port in
+///              the stage before. Where firmware has said so (gid_table::takes_both_tables), a GID that is not found is
+///              looked up in the other port's table behind that, cycles and intervals add up, and frame.gid_index is
+///              entry + gid::table_size
 ///
-/// Then its first byte leaves and the others follow, beat by beat (cut-through). A full channel stalls all of it, and
-/// the MAC behind: the input is blocked by "icrc check" or "steering", whose frame is the first.
+/// Then its first byte leaves and the others follow, beat by beat, behind the last beat of the frame before, whichever
+/// way that went. Inside are as many frames as stages, one of each cycle, and one more.
+///
+/// Order of the tests: FCS, length 14, RoCE or not (wire::decode), version of RoCE, destination MAC, what is wrong with
+/// the headers, multicast, GID, VLAN (that of an entry that has one; untagged is 0), version of the BTH. An entry of a
+/// table with virtual functions gives frame.function. "Not RoCE" and "not ours" end here where ethernet_out is not
+/// bound, as do bad FCS and frames below 14 bytes.
+///
+/// Memories, read beside: the port's tables (gid::gid_table), by a port each for MACs and GIDs, and one of the other
+/// port's for GIDs; a look-up of each a frame (memory `gid_table`: mac, gid, other_gid).
+///
+/// Stalls: a full channel stalls all of it, and the MAC behind: the input is blocked by "icrc check" or "steering",
+/// whose frame is the first, or by "pipeline" where that is not due yet.
+///
+/// Span marks: "parser", "gid match".
+///
+/// Counters: roce_frames, ethernet_frames, unclaimed_frames (those of RoCE among them), gid_match.look_ups, .hits (of
+/// frames: a hit is an entry found; the second look-up counts as one more), drop.<why>.
 class parser : public sim::clocked_block {
  public:
   struct config {
@@ -125,6 +151,8 @@ class parser : public sim::clocked_block {
   gid::gid_match_if& match_;
   const gid::gid_table* other_ = nullptr;
   gid::gid_match_if* other_match_ = nullptr;
+  enum user : unsigned { of_mac, of_gid, of_other_gid };
+  sim::memory_ports table_{*this, "gid_table", sim::port_each{}, {"mac", "gid", "other_gid"}};
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
   sim::server matching_{*this, "gid_match"};  // counts: it is ahead of its look-ups by the parser's cycles

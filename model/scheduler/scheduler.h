@@ -12,6 +12,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/memory.h"
 #include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
@@ -68,9 +69,11 @@ struct config {
 /// the owner's. So are those of a queue pair that is or gets stalled, which may be for long. Dropped ones are read from
 /// memory later. The span is the first doorbell's since the last grant.
 ///
-/// Memories: a word a queue pair (2^log_qps), with a port each for grants, reports and doorbells; the links of the
-/// lines, which a report and a doorbell may write and a grant read in one cycle; `descriptors` WQEs of all queue pairs,
-/// one written, one read in a cycle. Registers: first and last of each line.
+/// Memories: a word a queue pair (2^log_qps), with a port each for grants, reports and doorbells (memory
+/// `queue_pairs`); the links of the lines, which a report and a doorbell may write and a grant read in one cycle;
+/// `descriptors` WQEs of all queue pairs, one written by a doorbell, one read by a grant in a cycle (memory
+/// `descriptors`; those that are dropped go to the free ones as the chain that they are). Registers: first and last of
+/// each line.
 ///
 /// Stalls: grant, while `grants` queue pairs are in service (the arbiter is blocked by "processing units") and while
 /// the channel takes none ("requester"); a doorbell with a WQE, and what is behind it, while `descriptors` of them
@@ -133,6 +136,10 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   unsigned served_ = 0;         // grants that it had in this turn
   unsigned in_service_ = 0;
   unsigned held_ = 0;  // descriptors that wait
+  enum word_user : unsigned { of_grants, of_reports, of_doorbells };
+  enum descriptor_user : unsigned { read, written };
+  sim::memory_ports words_{*this, "queue_pairs", sim::port_each{}, {"grants", "reports", "doorbells"}};
+  sim::memory_ports kept_{*this, "descriptors", sim::port_each{}, {"grants", "doorbells"}};
   sim::server arbiter_{*this, "arbiter"};
   std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
                 dropped_descriptors_ = 0;

@@ -2,6 +2,7 @@
 // The ports of a memory of a block: how many accesses a cycle it takes, and who has to wait.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,12 +17,17 @@
 
 namespace rnic::sim {
 
+/// Tag of a memory with a port for each user.
+struct port_each {};
+
 /// A memory takes `ports` accesses a cycle (law 16), each a read, a write, or a read that is written back. Its users
 /// have names. Priority is the order in which their block asks in its tick, but who was refused has a port of the next
 /// cycle before all others, in turn: so nobody starves. What lies in the memory is its owner's matter.
 ///
 /// Its domain lists it (clock_domain::memories), so that what limits a run can be read from the accesses: it is in use
 /// for as many cycles as all ports take to make them, and a user is kept waiting in the cycles of its refusals.
+///
+/// Where each user has a port of its own (port_each), it makes one access a cycle at most, and nobody waits.
 ///
 /// An access is asked for when everything else that it needs is there: a user that may still have to wait for
 /// something else would take a port for nothing, and as often as its block is ticked (law 3).
@@ -36,6 +42,11 @@ class memory_ports : public hierarchy_object {
     for (std::string& u : users) users_.push_back({std::move(u)});
     owner.domain().add(*this);
   }
+  memory_ports(clocked_block& owner, const std::string& leaf, port_each, std::vector<std::string> users)
+      : memory_ports(owner, leaf, 1, std::move(users)) {
+    ports_ = static_cast<unsigned>(users_.size());
+    each_ = true;
+  }
   ~memory_ports() override { owner_.domain().remove(*this); }
 
   /// The user would get a port in this cycle. Changes nothing.
@@ -48,7 +59,8 @@ class memory_ports : public hierarchy_object {
   void access(unsigned user) {
     RNIC_ASSERT(user < users_.size(), name() + ": access of nobody");
     begin();
-    RNIC_ASSERT(has_port(bit(user)), name() + ": more accesses in a cycle than ports, by " + users_[user].name);
+    RNIC_ASSERT(has_port(bit(user)) && (!each_ || (used_ & bit(user)) == 0),
+                name() + ": more accesses in a cycle than ports, by " + users_[user].name);
     take(user);
   }
   /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
@@ -75,11 +87,14 @@ class memory_ports : public hierarchy_object {
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
   /// Cycles in which the user had to wait.
   std::uint64_t waits(unsigned user) const { return users_[user].waits; }
-  /// Cycles in which all ports would have made what accesses there were.
+  /// Cycles in which all ports would have made what accesses there were; of ports of their own, the busiest one's.
   std::uint64_t busy_cycles() const {
-    std::uint64_t all = 0;
-    for (const counted& u : users_) all += u.accesses;
-    return all / ports_;
+    std::uint64_t all = 0, most = 0;
+    for (const counted& u : users_) {
+      all += u.accesses;
+      most = std::max(most, u.accesses);
+    }
+    return each_ ? most : all / ports_;
   }
   /// The waits of each user, as "<name>.<user>.waits".
   void announce(statistics& to) const {
@@ -118,6 +133,7 @@ class memory_ports : public hierarchy_object {
   void take(unsigned user) {
     kept_ &= ~bit(user);
     ++taken_;
+    used_ |= bit(user);
     last_ = user;
     ++users_[user].accesses;
   }
@@ -128,16 +144,19 @@ class memory_ports : public hierarchy_object {
     kept_ = seldom(waiting_ != 0) ? waiting_of_last_cycle() : 0;
     at_ = now;
     taken_ = 0;
+    used_ = 0;
     waiting_ = 0;
   }
 
   clocked_block& owner_;
   unsigned ports_;
+  bool each_ = false;   // a port for each user
   cycle_t at_ = never;  // what follows is of this cycle
   unsigned taken_ = 0;
   unsigned last_ = most_users - 1;  // user of the last access
   std::uint64_t kept_ = 0;          // masks of users: refused a cycle ago, and not served in this one yet;
-  std::uint64_t waiting_ = 0;       // refused in this one
+  std::uint64_t waiting_ = 0;       // refused in this one;
+  std::uint64_t used_ = 0;          // served in this one
   std::vector<counted> users_;
 };
 

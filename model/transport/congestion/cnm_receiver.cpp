@@ -110,10 +110,15 @@ void cnm_receiver::examine(const payload::frame& f, unsigned port) {
   waits_ = true;
 }
 
+bool cnm_receiver::is_ours(const wire::cnm& m, unsigned port) {
+  mac_table_.access(0);
+  return gids_[port]->owns(m.dmac);
+}
+
 bool cnm_receiver::is_acceptable(const wire::cnm& m, wire::cnm_kind kind, unsigned port) {
   std::uint64_t* const drop = kind == wire::cnm_kind::unsupported ? &count_.version
                               : kind != wire::cnm_kind::message   ? &count_.malformed
-                              : !gids_[port]->owns(m.dmac)        ? &count_.address
+                              : !is_ours(m, port)                 ? &count_.address
                               : m.feedback == 0                   ? &count_.empty
                                                                   : nullptr;
   if (drop != nullptr) ++*drop;

@@ -12,6 +12,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/memory.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
@@ -58,12 +59,14 @@ class cnm_receiver : public sim::clocked_block,
   void tick() override;
   bool take();
   void examine(const payload::frame& f, unsigned port);
+  bool is_ours(const wire::cnm& m, unsigned port);
   bool is_acceptable(const wire::cnm& m, wire::cnm_kind kind, unsigned port);
 
   const qcn_config config_;
   const gid_tables gids_;
   const std::uint16_t& roce_v2_port_;
   sim::server engine_{*this, "cnms"};
+  sim::memory_ports mac_table_{*this, "mac_table", 1, {"cnms"}};  // of the CNM's port
   unsigned next_port_ = 0;
   bool waits_ = false;  // notice_ is there, for the half `to_`
   half to_ = requests;

@@ -61,6 +61,7 @@ void commit::work() {
       i = next;
       continue;
     }
+    slots_.access(slot_table::commit);
     if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.now())) owner_.wake_next();
     return;
   }

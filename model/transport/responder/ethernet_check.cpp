@@ -92,7 +92,7 @@ choice choose(const icm::rss_rules& r, const payload::frame& f) {
 
 }  // namespace
 
-ethernet_check::ethernet_check(const responder_registers& registers, const gid_tables& gids,
+ethernet_check::ethernet_check(sim::clocked_block& owner, const responder_registers& registers, const gid_tables& gids,
                                flow_table::contexts& contexts, flow_table& flows, packet_intake& intake,
                                receive_descriptors& receives, drop_counters& drops)
     : registers_(registers),
@@ -101,7 +101,8 @@ ethernet_check::ethernet_check(const responder_registers& registers, const gid_t
       flows_(flows),
       intake_(intake),
       receives_(receives),
-      drops_(drops) {}
+      drops_(drops),
+      vlan_table_(owner, "vlan_table", 1, {"ethernet_check"}) {}
 
 void ethernet_check::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".ethernet", received_);
@@ -143,13 +144,20 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   const bool tagged = v.ctag || v.stag;
   const unsigned vid = tagged ? v.tci & 0xfffu : 0u;
   const unsigned kind = !tagged ? 1u : vid == 0 ? 2u : 4u;
-  const bool wrong_vlan = (rules.flags & icm::ethernet_rule_own_vlan) != 0 &&
-                          vid != gids_[ctx.dest.port & 1]->vlan(ctx.dest.vlan_index).value_or(0);
-  if (wrong_vlan || (rules.vlan_control & kind) != 0) return drop(drops_.ethernet_vlan);
+  const bool one_vlan = (rules.flags & icm::ethernet_rule_own_vlan) != 0;
+  const bool wrong_vlan = one_vlan && vid != gids_[ctx.dest.port & 1]->vlan(ctx.dest.vlan_index).value_or(0);
+  const auto read_vlan = [&] {
+    if (one_vlan) vlan_table_.access(0);
+  };
+  if (wrong_vlan || (rules.vlan_control & kind) != 0) {
+    read_vlan();
+    return drop(drops_.ethernet_vlan);
+  }
   if (!has_receive_queue(ctx)) return drop(drops_.ethernet_no_wqe);
   receive_descriptors::entry entry;
   const auto found = receives_.find(ctx, true, true, entry);
   if (found == receive_descriptors::result::pending) return verdict::wait;
+  read_vlan();
   if (found == receive_descriptors::result::empty) return drop(drops_.ethernet_no_wqe);
   if (found == receive_descriptors::result::failed) return intake_.refuse(f, frame, memory_unreachable);
 

@@ -8,6 +8,8 @@
 
 #include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/packet_intake.h"
@@ -18,13 +20,14 @@ namespace rnic::transport {
 
 /// Part of the responder: the check of a plain frame (adapter data plane A.8.2 - A.8.4), in the place of request_check.
 /// Ports: one frame an initiation interval; its context, one receive descriptor, one slot; a read port of the ports'
-/// VLAN tables, of its own. Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters:
-/// ethernet; drop.ethernet_*.
+/// VLAN tables, of its own (memory `vlan_table`: read with the verdict, of queue pairs that take one VLAN only).
+/// Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters: ethernet; drop.ethernet_*.
 class ethernet_check {
  public:
   using gid_tables = std::array<gid::gid_table*, 2>;
-  ethernet_check(const responder_registers& registers, const gid_tables& gids, flow_table::contexts& contexts,
-                 flow_table& flows, packet_intake& intake, receive_descriptors& receives, drop_counters& drops);
+  ethernet_check(sim::clocked_block& owner, const responder_registers& registers, const gid_tables& gids,
+                 flow_table::contexts& contexts, flow_table& flows, packet_intake& intake,
+                 receive_descriptors& receives, drop_counters& drops);
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// A frame for a spreading queue pair goes to one of its targets. False: not now; the owner is ticked.
@@ -47,6 +50,7 @@ class ethernet_check {
   packet_intake& intake_;
   receive_descriptors& receives_;
   drop_counters& drops_;
+  sim::memory_ports vlan_table_;
   bool passed_ = false;
   std::uint64_t received_ = 0;
 };

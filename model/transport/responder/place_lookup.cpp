@@ -42,6 +42,7 @@ void place_lookup::advance() {
 }
 
 void place_lookup::ask(responder_slot& s) {
+  slots_.access(slot_table::requests);
   const responder_flow& f = flows_[s.flow];
   const responder_slot::piece& piece = s.place.list[s.place.issued];
   icm::translate_request r;
@@ -71,6 +72,7 @@ void place_lookup::ask(responder_slot& s) {
 void place_lookup::translated(const icm::translate_response& r) {
   responder_slot& s = slots_[static_cast<std::uint16_t>(r.tag >> 8)];
   const unsigned piece = r.tag & 0xff;
+  slots_.access(slot_table::translations);
   ++s.place.translated;
   if (s.fetches()) --reads_;
   s.place.missed = s.place.missed || r.missed;

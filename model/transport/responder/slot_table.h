@@ -5,21 +5,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 
 /// Part of the responder: a place for each packet that was checked and is not committed, in the order of acceptance.
 ///
-/// Memory: responder_config::slots places; two links each. Ports: the check takes a place (one a cycle), the commit
-/// gives one back (one a cycle). What looks for all packets of a queue pair (the error state) finds them by a
-/// comparator at each place.
+/// Memory: responder_config::slots places; two links each. Ports, an access of each in a cycle: the check takes a place
+/// (intake), what it is to find out about it is asked for (requests) and comes (translations), the commit carries a
+/// step of one out and gives it back with the last (commit). What looks for all packets of a queue pair (the error
+/// state) finds them by a comparator at each place.
 class slot_table {
  public:
-  explicit slot_table(unsigned places) : slots_(places) {
+  enum user : unsigned { intake, requests, translations, commit };
+  slot_table(sim::clocked_block& owner, unsigned places)
+      : slots_(places),
+        ports_(owner, "slot_table", sim::port_each{}, {"intake", "requests", "translations", "commit"}) {
     for (unsigned i = places; i-- != 0;) free_.push_back(static_cast<std::uint16_t>(i));
   }
 
+  /// To be called for each thing that one of them does, at most one a cycle.
+  void access(user u) { ports_.access(u); }
   bool empty() const { return first_ == no_link; }
   bool full() const { return free_.empty(); }
   /// The oldest; `next` of a slot leads to the younger ones.
@@ -30,6 +38,7 @@ class slot_table {
 
   /// A place behind all others, as its last packet left it but for the links.
   responder_slot& take() {
+    access(intake);
     const std::uint16_t i = free_.back();
     free_.pop_back();
     responder_slot& s = slots_[i];
@@ -63,6 +72,7 @@ class slot_table {
   std::vector<responder_slot> slots_;
   std::vector<std::uint16_t> free_;
   std::uint16_t first_ = no_link, last_ = no_link;
+  sim::memory_ports ports_;
 };
 
 }  // namespace rnic::transport

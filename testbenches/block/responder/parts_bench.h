@@ -49,7 +49,7 @@ struct block : sim::clocked_block {
         rings("parts.histories", *this, cfg.histories, map, icm::table::rdmarc, 0),
         histories(*this, cfg.history_ports, rings),
         received(cfg),
-        slots(cfg.slots),
+        slots(*this, cfg.slots),
         backlog(histories),
         flows(*this, cfg, contexts, backlog, slots, drops),
         writes(dma_write),
