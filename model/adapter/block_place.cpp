@@ -21,6 +21,16 @@ struct ends_of final : sim::channel_reader_if {
   const sim::clocked_block* to = nullptr;
 };
 
+/// Where a block has this interface, the one that comes into its place must have it as well; then: f(of, own).
+template <class If, class F>
+void take_over(sim::clocked_block& of, sim::clocked_block& own, const char* missing, F f) {
+  auto* old = dynamic_cast<If*>(&of);
+  if (old == nullptr) return;
+  auto* its = dynamic_cast<If*>(&own);
+  if (its == nullptr) throw sim::config_error(of.name() + ": own block: " + missing);
+  f(*old, *its);
+}
+
 }  // namespace
 
 block_place::block_place(sim::clocked_block& of, std::string adapter, const config& parameters,
@@ -61,9 +71,10 @@ std::map<std::string, sim::clocked_block*> adapter::places() {
   std::map<std::string, sim::clocked_block*> all;
   for (sim::clocked_block* b : std::initializer_list<sim::clocked_block*>{
            &scheduler_, &doorbell_, &descriptor_fetch_, &gather_, &scatter_, &ack_timers_, &receive_fetch_,
-           &atomic_unit_, &answer_transmit_, &cnp_sender_, &cnm_receiver_, &multicast_, &completion_, &icrc_insert_,
-           &icrc_check_})
+           &atomic_unit_, &read_generator_, &answer_transmit_, &cnp_sender_, &cnm_receiver_, &multicast_, &steering_,
+           &translation_, &completion_, &icrc_insert_, &icrc_check_})
     all.emplace(b->basename(), b);
+  for (const auto& p : parsers_) all.emplace(p->basename(), p.get());
   for (const auto& e : read_engines_) all.emplace(e->basename(), e.get());
   return all;
 }
@@ -75,6 +86,12 @@ block_place::beside_channels adapter::beside(const std::string& block) {
   sources.turn = answers ? 1 : 0;
   for (unsigned port = 0; port < gids_.size(); ++port)
     sources.by_port[port] = gid_sources_[sources.turn * gids_.size() + port].get();
+  const auto parser =
+      std::find_if(parsers_.begin(), parsers_.end(), [&](const auto& p) { return block == p->basename(); });
+  const auto port = static_cast<unsigned>(parser == parsers_.end() ? 0 : parser - parsers_.begin());
+  const auto match = [&](std::size_t n) {
+    return parser == parsers_.end() || n >= gid_matches_.size() ? nullptr : gid_matches_[n].get();
+  };
   return {sources,
           {&gids_[0], &gids_[1]},
           icm_map_,
@@ -83,7 +100,10 @@ block_place::beside_channels adapter::beside(const std::string& block) {
           requester_.lists(),
           responder_.received(),
           responder_.roce_v2_port(),
-          answers ? traffic_.answers_sent : traffic_.requests_sent};
+          answers ? traffic_.answers_sent : traffic_.requests_sent,
+          match(port),
+          match(parsers_.size() + port),
+          port};
 }
 
 void adapter::put_in(const std::string& name, const block_factory& make, const environment& env) {
@@ -100,16 +120,19 @@ void adapter::put_in(const std::string& name, const block_factory& make, const e
   std::unique_ptr<sim::clocked_block> made = make(place);
   if (made == nullptr) throw sim::config_error(of.name() + ": own block: there is none");
   place.give_to(*made);
-  if (auto* registers = dynamic_cast<register_bus::cr_target_if*>(&of)) {
-    auto* own = dynamic_cast<register_bus::cr_target_if*>(made.get());
-    if (own == nullptr) throw sim::config_error(of.name() + ": own block: has no registers (cr_target_if)");
-    cr_bus_.replace(*registers, *own);
-  }
-  if (auto* reset = dynamic_cast<register_bus::reset_target_if*>(&of)) {
-    auto* own = dynamic_cast<register_bus::reset_target_if*>(made.get());
-    if (own == nullptr) throw sim::config_error(of.name() + ": own block: cannot be reset (reset_target_if)");
-    firmware_port_.replace_reset_target(*reset, *own);
-  }
+  take_over<register_bus::cr_target_if>(of, *made, "has no registers (cr_target_if)",
+                                        [this](const auto& registers, auto& own) { cr_bus_.replace(registers, own); });
+  take_over<register_bus::cr_parts_if>(of, *made, "has not the registers (cr_parts_if)", [&](auto& parts, auto& own) {
+    if (parts.cr_parts() != own.cr_parts())
+      throw sim::config_error(of.name() + ": own block: has registers of " + std::to_string(own.cr_parts()) +
+                              " parts, not " + std::to_string(parts.cr_parts()));
+    for (unsigned n = 0; n < parts.cr_parts(); ++n) cr_bus_.replace(parts.cr_part(n), own.cr_part(n));
+  });
+  take_over<register_bus::reset_target_if>(
+      of, *made, "cannot be reset (reset_target_if)",
+      [this](auto& reset, auto& own) { firmware_port_.replace_reset_target(reset, own); });
+  take_over<icm::translation_control_if>(of, *made, "does not do what registers say (translation_control_if)",
+                                         [this](const auto&, auto& own) { icm_registers_.control(own); });
   if (const auto* path = dynamic_cast<sc_core::sc_attribute<std::string>*>(of.get_attribute("parameters"))) {
     parameter_paths_.emplace_back(path->name(), path->value);
     made->add_attribute(parameter_paths_.back());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/adapter/config.h"
+#include "model/gid/gid_match_if.h"
 #include "model/gid/gid_table.h"
 #include "model/gid/source_reader.h"
 #include "model/icm/icm_map.h"
@@ -44,7 +45,8 @@ struct environment {
 /// parameters, and what the data sheet of that block names beside channels. A factory makes its block, a
 /// sim::clocked_block of clock() below name(), and binds its ports; then the block has the place, and the one that was
 /// there is never ticked again: nothing that it does can be seen. A block that has registers
-/// (register_bus::cr_target_if) or is reset (reset_target_if) needs one that has them, too. All of this happens while
+/// (register_bus::cr_target_if, cr_parts_if), is reset (reset_target_if) or does what registers of others say
+/// (icm::translation_control_if) needs one that has these interfaces, too. All of this happens while
 /// the adapter is built; a run does not know of it and pays nothing.
 class block_place {
  public:
@@ -59,6 +61,9 @@ class block_place {
     transport::receive_memory& received;        ///< receive_fetch: the write port
     const std::uint16_t& roce_v2_port;          ///< register, written between two edges
     transport::traffic_table& sent;             ///< gather and answer_transmit: count_into
+    gid::gid_match_if* match;                   ///< parser: the port's, and of the other port's table,
+    gid::gid_match_if* other_match;             ///< where it has one; nullptr elsewhere
+    unsigned port;                              ///< parser: 0 or 1
   };
   enum class direction : std::uint8_t { in, out };
   struct end {
@@ -133,7 +138,8 @@ using block_factory = std::function<std::unique_ptr<sim::clocked_block>(block_pl
 
 /// By name of the block that they are put in the place of: scheduler, doorbell, descriptor_fetch, gather, scatter,
 /// ack_timers, read_engine (or requester_read_engine, responder_read_engine), receive_fetch, atomic_unit,
-/// answer_transmit, cnp_sender, cnm_receiver, multicast, completion, icrc_insert, icrc_check.
+/// read_generator, answer_transmit, cnp_sender, cnm_receiver, multicast, steering, translation, completion, parser1,
+/// parser2, icrc_insert, icrc_check.
 using own_blocks = std::map<std::string, block_factory>;
 
 }  // namespace rnic::adapter

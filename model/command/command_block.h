@@ -48,11 +48,19 @@ class semaphore {
   sim::cycle_t at_ = 0;
 };
 
+/// Data sheet.
+///
 /// BAR0 of the physical function (adapter control plane 1.3, 1.5, 2), and the channel of the virtual ones, of which
 /// each has its registers in its own BAR (comm_channel.h). The endpoint delivers writes through `mmio` and reads
 /// through read32, which gives what the registers held before the present edge. Posted commands wait in a queue for
 /// firmware, which sees them through the registers of command_cr.h: a polled command keeps GO until firmware completes
 /// it; one with the event bit frees the register as soon as the queue has taken it.
+///
+/// Ports: writes to BAR0 (mmio), one a cycle, its words in their order; reads of the endpoint; the internal register
+/// bus; notices to firmware. Stage: one, what is written in a cycle is read from the next one on. Memories: registers;
+/// `max_commands` posted commands, one written, one read in a cycle; the channels of the functions (comm_channel.h).
+/// Stalls: none of the bus; a command stays in its register (GO) while the queue is full. Counters: commands, overrun
+/// (written over one that is held), bad_access (length, alignment, unknown offset of a function), resets.
 class command_block : public sim::clocked_block,
                       public pcie::register_file_if,
                       public pcie::function_listener_if,

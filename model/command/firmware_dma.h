@@ -23,8 +23,13 @@ struct dma_done {
   bool ok = false;
 };
 
+/// Data sheet.
+///
 /// Carries firmware's DMA between its clock and the core's: one job at a time. A write is done when it has entered the
 /// posted queue, so whatever firmware does next comes after it.
+///
+/// Ports: jobs from firmware's clock and answers to it, each across one edge; one DMA request and response a cycle.
+/// Memory: one buffer of 4096 bytes, of the job under way. Stalls: a job, while the DMA channel takes none.
 class firmware_dma : public sim::clocked_block {
  public:
   static constexpr std::uint32_t buffer_bytes = 4096;

@@ -44,9 +44,15 @@ class firmware_processor_if {
   virtual void reset() = 0;
 };
 
+/// Data sheet.
+///
 /// Lives in a clock domain of its own whose edges lie half a core period beside those of the core clock, so what it
 /// does to registers and tables happens between two edges of everybody else. Executes one request at a time. When the
 /// reset register is written it resets all targets, then the processor.
+///
+/// Ports: requests of the processor; the internal register bus (a load in cr_read_cycles, a store in cr_write_cycles,
+/// seen by the blocks from their next edge on); jobs to firmware_dma, set up in dma_start_cycles, and their answers;
+/// notices of the blocks, which are the processor's interrupt lines. Stalls: the request, by the DMA that it waits for.
 class firmware_port : public sim::clocked_block {
  public:
   struct config {

@@ -183,6 +183,7 @@ bool steering::find_members(const payload::frame& f) {
     if (t.multicast >> 30 != 0) add_member(f, t.multicast);
   } else {
     const gid::gid_table& gids = *gids_[f.port % ports];
+    mac_table_.access(0);
     for (unsigned i = 0; i < gid::table_size && members_.empty(); ++i)
       if (gids.mac_valid(i) && gids.mac(i) == mac) add_member(f, (t.base + i) & icm::group_member_qpn);
     if (members_.empty() && (t.promiscuous >> 31) != 0) add_member(f, t.promiscuous & icm::group_member_qpn);

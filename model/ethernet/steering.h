@@ -21,6 +21,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/memory.h"
 #include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
@@ -28,6 +29,8 @@
 
 namespace rnic::ethernet {
 
+/// Data sheet.
+///
 /// Takes what the parsers find not to be RoCE, or RoCE that no GID takes; filters VLANs and group addresses; looks the
 /// destination address up (adapter control plane 4.18, 3.7; data plane A.8.5) and hands a copy to each queue pair of
 /// the entry, with `plain` and packet.bth.dest_qp set. Queue pairs that spread frames are the responder's matter.
@@ -42,7 +45,15 @@ namespace rnic::ethernet {
 /// the ports of TCP or UDP; the others follow, and the responder gets it whole; the next one is taken when its bytes
 /// have gone through. An entry behind the first of its chain (icm::group_walk) costs a cycle, as does a word of the
 /// flow table behind the first, a copy behind the first the beats of its length.
-class steering : public sim::clocked_block, public register_bus::reset_target_if {
+///
+/// Ports, each of one frame a cycle, cut-through: an input a parser, in turn; one output to the responder; departures,
+/// as frames are taken; DMA of the group table. Stages: input, an interval of frame_cycles or the beats of the frame;
+/// headers and filters, pipeline_cycles; search, of the frame in front; output, a copy in its beats. Memories: `frames`
+/// frames inside, a group list and 4096 VLAN bits a port, groups on chip (icm::context_cache), words of the flow table;
+/// read beside: the MAC tables, one look a frame (memory `mac_table`). Stalls: input, by "pipeline", while `frames` are
+/// inside; search, by an entry that is not on chip; output, by the responder. Counters: frames, copies,
+/// drop.vlan_filtered, .group_filtered, .no_match, .reset.
+class steering : public sim::clocked_block, public register_bus::cr_parts_if, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
   struct config {
@@ -79,8 +90,9 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   icm::context_cache<icm::multicast_group>& groups() { return walk_.groups(); }
   const counters& count() const { return count_; }
 
-  /// Registers of a port: steering_cr.h.
-  register_bus::cr_target_if& registers(unsigned port) { return registers_[port]; }
+  /// Registers of each port: steering_cr.h.
+  unsigned cr_parts() const override { return ports; }
+  register_bus::cr_target_if& cr_part(unsigned port) override { return registers_[port]; }
   void device_reset() override;
 
  private:
@@ -138,6 +150,7 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
   sim::server output_{*this, "output"};
+  sim::memory_ports mac_table_{*this, "mac_table", 1, {"search"}};  // of the frame's port
   unsigned last_port_ = 1;
   // Search for the frame in front, then its members
   enum class search : std::uint8_t { none, walking, done };

@@ -19,6 +19,8 @@
 
 namespace rnic::icm {
 
+/// Data sheet. Part of the block that owns it.
+///
 /// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
 /// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
 ///

@@ -52,17 +52,17 @@ std::uint32_t icm_registers::cr_read(std::uint32_t offset) {
     case cr::tpt_count:
       return mtt_count_;
     case cr::tpt_status:
-      return tpt_.busy() ? 1 : 0;
+      return tpt_->busy() ? 1 : 0;
     case cr::count_mpt_hits:
-      return low(tpt_.counters().mpt_hits);
+      return low(tpt_->counters().mpt_hits);
     case cr::count_mpt_misses:
-      return low(tpt_.counters().mpt_misses);
+      return low(tpt_->counters().mpt_misses);
     case cr::count_mtt_hits:
-      return low(tpt_.counters().mtt_hits);
+      return low(tpt_->counters().mtt_hits);
     case cr::count_mtt_misses:
-      return low(tpt_.counters().mtt_misses);
+      return low(tpt_->counters().mtt_misses);
     case cr::count_refused:
-      return low(tpt_.counters().refused);
+      return low(tpt_->counters().refused);
     default:
       return 0;
   }
@@ -132,18 +132,18 @@ void icm_registers::map_command(std::uint32_t command) {
 }
 
 void icm_registers::tpt_command(std::uint32_t command) {
-  if (command == cr::tpt_command_drop_mpt) tpt_.drop_mpt(mpt_index_);
-  if (command == cr::tpt_command_drop_mtt_range) tpt_.drop_mtt(mtt_address_, mtt_count_);
-  if (command == cr::tpt_command_drop_all) tpt_.drop_all();
-  if (command == cr::tpt_command_release_window) tpt_.release_window(mpt_index_);
-  if (command == cr::tpt_command_revoke_key) tpt_.revoke_key(mpt_index_);
+  if (command == cr::tpt_command_drop_mpt) tpt_->drop_mpt(mpt_index_);
+  if (command == cr::tpt_command_drop_mtt_range) tpt_->drop_mtt(mtt_address_, mtt_count_);
+  if (command == cr::tpt_command_drop_all) tpt_->drop_all();
+  if (command == cr::tpt_command_release_window) tpt_->release_window(mpt_index_);
+  if (command == cr::tpt_command_revoke_key) tpt_->revoke_key(mpt_index_);
 }
 
 void icm_registers::reset() {
   map_.clear();
   for (unsigned t = 0; t < static_cast<unsigned>(table::count); ++t)
     map_.layout(static_cast<table>(t)) = table_layout{};
-  tpt_.drop_all();
+  tpt_->drop_all();
   icm_address_ = bus_address_ = mtt_address_ = 0;
   pages_ = table_ = mpt_index_ = mtt_count_ = 0;
 }

@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "model/icm/icm_map.h"
-#include "model/icm/translation.h"
+#include "model/icm/translation_config.h"
+#include "model/icm/translation_control.h"
 #include "model/register_bus/cr_space.h"
 
 namespace rnic::icm {
@@ -13,7 +14,9 @@ namespace rnic::icm {
 /// Writes the mapping and the table layouts, and drops entries of the translation caches.
 class icm_registers : public register_bus::cr_target_if {
  public:
-  icm_registers(icm_map& map, translation& tpt) : map_(map), tpt_(tpt) {}
+  icm_registers(icm_map& map, translation_control_if& tpt) : map_(map), tpt_(&tpt) {}
+  /// From now on it is this translation that is dropped from.
+  void control(translation_control_if& tpt) { tpt_ = &tpt; }
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
 
@@ -24,7 +27,7 @@ class icm_registers : public register_bus::cr_target_if {
   void reset();
 
   icm_map& map_;
-  translation& tpt_;
+  translation_control_if* tpt_;
   std::uint64_t icm_address_ = 0, bus_address_ = 0;
   std::uint32_t pages_ = 0;
   std::uint32_t table_ = 0;

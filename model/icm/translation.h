@@ -11,6 +11,7 @@
 #include "model/icm/key_engine.h"
 #include "model/icm/translation_answers.h"
 #include "model/icm/translation_config.h"
+#include "model/icm/translation_control.h"
 #include "model/icm/translation_fetches.h"
 #include "model/icm/translation_if.h"
 #include "model/icm/translation_job.h"
@@ -24,6 +25,8 @@
 
 namespace rnic::icm {
 
+/// Data sheet.
+///
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
 /// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
 /// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
@@ -35,7 +38,7 @@ namespace rnic::icm {
 ///
 /// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
 /// fetch, and by "clients", who take no answers and have all places.
-class translation : public sim::clocked_block {
+class translation : public sim::clocked_block, public translation_control_if {
  public:
   translation(std::string name, sim::clock_domain& domain, const translation_config& config, const icm_map& map,
               unsigned clients);
@@ -47,19 +50,15 @@ class translation : public sim::clocked_block {
   /// Operations on keys (key_operation_if.h) have ports of their own.
   key_engine& keys() { return keys_; }
 
-  /// Register side (between two edges): forget an MPT (index modulo the table), a range of MTT entries, everything.
-  /// Fetches under way are not kept and not used: who waits for one fetches again.
-  void drop_mpt(std::uint32_t index);
-  void drop_mtt(std::uint64_t mtt_address, std::uint64_t entries);
-  void drop_all();
-  /// Takes a window off its region: firmware has taken back the window's entry.
-  void release_window(std::uint32_t index) { keys_.release_window(index); }
-  void revoke_key(std::uint32_t key) { keys_.revoke_key(key); }
-  /// A request taken before the last drop has not been answered, or an operation on a key not ended.
-  bool busy() const;
+  void drop_mpt(std::uint32_t index) override;
+  void drop_mtt(std::uint64_t mtt_address, std::uint64_t entries) override;
+  void drop_all() override;
+  void release_window(std::uint32_t index) override { keys_.release_window(index); }
+  void revoke_key(std::uint32_t key) override { keys_.revoke_key(key); }
+  bool busy() const override;
 
   using statistics = translation_statistics;
-  const statistics& counters() const { return stats_; }
+  const statistics& counters() const override { return stats_; }
   /// Its own counters and those of the key engine.
   void announce(sim::statistics& to) const;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/icm/translation_config.h"
+#include "model/icm/translation_control.h"
 #include "model/icm/translation_job.h"
 #include "model/icm/translation_tables.h"
 #include "model/pcie/dma_if.h"
@@ -13,13 +14,6 @@
 #include "model/sim/seldom.h"
 
 namespace rnic::icm {
-
-struct translation_statistics {
-  std::uint64_t requests = 0, mpt_hits = 0, mpt_misses = 0, mtt_hits = 0, mtt_misses = 0;
-  std::uint64_t merged = 0;   ///< requests that joined a fetch under way
-  std::uint64_t refused = 0;  ///< answers with another status than ok
-  std::uint64_t stale = 0;    ///< fetches not used because of a drop
-};
 
 /// Data sheet. Part of address translation.
 ///

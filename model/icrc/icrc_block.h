@@ -20,6 +20,8 @@
 
 namespace rnic::icrc {
 
+/// Data sheet.
+///
 /// Transmit. Takes whole frames from its inputs in turn and gives them to the egress of their port. Frames with
 /// insert_icrc get the ICRC written at packet.icrc_offset; others take the same way and time and are not touched.
 /// Frames cut through: the first byte leaves pipeline_cycles after it entered, the others follow beat by beat, and the
@@ -27,6 +29,10 @@ namespace rnic::icrc {
 /// input to each output; a full egress holds back everything behind it: the result waits in the engine, which stalls
 /// one beat after the last of the next frame, and the frame leaves whole when there is room. The engine is then blocked
 /// by "port 1" or "port 2".
+///
+/// Ports: an input a source, an output a port, one frame a cycle each. Stages: those of the engine (icrc_engine_if.h,
+/// the interface of its RTL as well), pipeline_cycles; initiation interval: the beats of a frame. Memories: the frames
+/// inside (engine_stage). Counters: frames_inserted, frames_passed, beats.
 class icrc_insert final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -59,11 +65,17 @@ class icrc_insert final : public sim::clocked_block {
   statistics stats_;
 };
 
+/// Data sheet.
+///
 /// Receive. Takes RoCE frames with parsed headers, beat by beat as they come, and gives them whole to the responder
 /// (requests) or to the requester's completer (responses) by opcode, datagrams to groups to the block that copies them.
 /// The verdict is there pipeline_cycles after a frame's last covered beat and not before its last byte. A frame with a
 /// wrong ICRC is dropped and counted, nobody is told (adapter data plane, table of receive errors). Order is kept; a
 /// full output holds back everything behind it: the engine is blocked by "responder", "requester" or "multicast".
+///
+/// Ports: an input a parser (cut-through), three outputs (store-and-forward), one frame a cycle each; departures, as
+/// frames are taken. Stages, interval and memories: as of the transmit side. Counters: frames_passed, bad_icrc by port,
+/// beats.
 class icrc_check final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;

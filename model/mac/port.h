@@ -31,6 +31,12 @@
 
 namespace rnic::mac {
 
+/// Data sheet.
+///
+/// Ports, each of one item a cycle: frames to send (tx_in, cut-through) with their credits back to the sources; frames
+/// received (rx_out, cut-through), CNMs beside them (cnm_out); what leaves the ingress buffers (departures, one channel
+/// a taker); the line, a byte stream at rate_mbps with its carrier; notices to firmware; the internal register bus.
+///
 /// Transmit: frames come in with frame.priority and frame.source set, wait in the queue of their priority, and start on
 /// the line one after the other without a gap. A frame that still comes in, beat by beat, starts when no byte of it can
 /// be late for the line (cut-through). Short frames are padded to 64 bytes. Frames for the own port (frame.loopback)
@@ -45,6 +51,11 @@ namespace rnic::mac {
 /// open frame may be complete; `turnaround`, whose frame may be; `receive_side`, with `ingress`; `transmit_side`, with
 /// `egress`, which gives frames to both. `flow_control` has no time of its own: whom we have paused and who has paused
 /// us. The block has what firmware sets and what is counted (port_state.h, registers in port_registers.cpp).
+///
+/// Memories: `egress_frames` frames of each source and priority; `ingress_bytes` of each priority, written by the line,
+/// read in turn of the priorities. Stalls: transmit, by a pause, by shares and limits of the traffic classes and while
+/// the line is in use; a source, while it has no credit; receive, by a full rx_out (server `ingress_read`). The line
+/// never waits: what finds no room is dropped and counted. Counters: eth_stats.h, `pause.prio<n>.*`.
 class port : public sim::clocked_block,
              public register_bus::cr_target_if,
              public register_bus::reset_target_if,

@@ -62,6 +62,9 @@ struct endpoint_config {
   }
 };
 
+/// Data sheet. Parts, each with its own: `dma_engine`, `transmit_path` and `link_transmitter`, `bar_target`,
+/// `reply_queue`, `functions`, `pcie_core` where the core has a clock of its own.
+///
 /// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes). What
 /// BARs do is in bar_target.h.
 ///
@@ -72,6 +75,12 @@ struct endpoint_config {
 /// Requests are served in their order, one a cycle (a write of several lines, a line a cycle); completions for the DMA
 /// engine do not wait behind them. What holds a request up is "doorbell" or "command", whose channel is full, or
 /// "replies", of which as many wait for the link as the host has credits for reads.
+///
+/// Stages: a packet from the link (crossing), request, BAR read (mmio_read_cycles) or configuration (config_cycles),
+/// reply. Memories: `posted_headers`, `posted_data` and `non_posted_headers` of buffers, which are the credits that the
+/// host has; a packet without credit is a receiver overflow, counted and dropped. Counters: bar_writes, bar_reads,
+/// config_reads, config_writes, unsupported_reads, unsupported_writes, poisoned, held_writes, receiver_overflows,
+/// function_resets; link.packets, .busy_ps, .credit_stalls.
 /// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
 /// PCIe order forbids; no deadlock can come from a full doorbell channel that way, and no software can tell.
 class endpoint : public sim::clocked_block,

@@ -17,6 +17,14 @@ class cr_target_if {
   virtual void cr_write(std::uint32_t offset, std::uint32_t value) = 0;
 };
 
+/// A block with several ranges of registers, each at a base of its own.
+class cr_parts_if {
+ public:
+  virtual ~cr_parts_if() = default;
+  virtual unsigned cr_parts() const = 0;
+  virtual cr_target_if& cr_part(unsigned n) = 0;
+};
+
 /// Bases of the blocks. Each block documents its offsets in its own interface header.
 enum class cr_base : std::uint32_t {
   icm = 0x0100'0000,         ///< ICM mapping, context bases, cache control (model/icm/icm_cr.h)

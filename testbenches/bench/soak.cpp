@@ -85,7 +85,9 @@ void soak::set_up(unsigned host) {
     for (std::uint32_t& psn : first)
       psn = psns.below(2) == 0 ? 0xffffff - static_cast<std::uint32_t>(psns.below(64))
                                : static_cast<std::uint32_t>(psns.below(1u << 24));
-    hosts::connect(hosts::in_turn(e, i / 2), connection_, *flows_[i].qp[host], hosts::in_turn(end(1 - host), i / 2),
+    hosts::connection_options options = connection_;
+    options.priority = static_cast<unsigned>((connection_.priority + i / 2 % config_.priorities) % 8);
+    hosts::connect(hosts::in_turn(e, i / 2), options, *flows_[i].qp[host], hosts::in_turn(end(1 - host), i / 2),
                    flows_[i].qp[1 - host]->qp_num, first[host], first[1 - host]);
   }
   system_.meet();

@@ -27,6 +27,7 @@ struct soak_config {
   std::uint32_t verbs = ~0u;        ///< mask of soak_verbs()
   unsigned late_receives = 16;      ///< one of so many receives is posted too late, 0: none
   std::uint64_t seed = 1;
+  unsigned priorities = 1;  ///< 1..8: connections take so many in turn, from that of connection_options on
 };
 
 struct soak_result {

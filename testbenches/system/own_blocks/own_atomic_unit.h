@@ -118,9 +118,9 @@ class own_atomic_unit final : public sim::clocked_block {
     }
   }
 
-  static std::uint64_t value(const std::array<std::uint8_t, 8>& bytes) {
+  static std::uint64_t value(const std::array<std::uint8_t, 8>& word) {
     std::uint64_t v = 0;
-    for (unsigned i = 8; i-- != 0;) v = v << 8 | bytes[i];
+    for (unsigned i = 8; i-- != 0;) v = v << 8 | word[i];
     return v;
   }
   static pcie::dma_request request(const entry& e, pcie::dma_request::kind op) {

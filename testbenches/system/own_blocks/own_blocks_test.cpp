@@ -6,14 +6,18 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "host_driver/hosts/two_nodes.h"
 #include "model/fabric/fault_plan.h"
 #include "model/sim/simulation.h"
 #include "testbenches/bench/soak.h"
+#include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/own_blocks/own_answers.h"
 #include "testbenches/system/own_blocks/own_atomic_unit.h"
+#include "testbenches/system/own_blocks/own_parser.h"
 #include "testbenches/system/own_blocks/own_scheduler.h"
+#include "testbenches/system/own_blocks/second_instances.h"
 
 namespace rnic::system_test {
 namespace {
@@ -29,12 +33,14 @@ struct outcome {
   bool clean = false;
 };
 
-/// Verbs and sizes of all kinds, over a cable that loses and repeats, many queue pairs and few places for everything.
+/// Verbs and sizes of all kinds, over cables of both ports that lose and repeat, of three priorities; narrow: many
+/// queue pairs and few places for everything.
 outcome soak(const adapter::own_blocks& blocks, bool narrow) {
   const sim::simulation kernel;
   hosts::two_nodes_config config;
   config.node = hosts::make_node_config("connectx3pro_40g");
   config.node.blocks = blocks;
+  config.ports = {1, 2};
   config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::drop, 2));
   config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::duplicate, 1));
   if (narrow) {
@@ -54,6 +60,7 @@ outcome soak(const adapter::own_blocks& blocks, bool narrow) {
   load.messages = 1500;
   load.qps = narrow ? 24 : 7;
   load.largest = 6000;
+  load.priorities = 3;
   hosts::two_nodes system(config);
   bench::soak run(system, connection, load);
   system.run([&] { run.program_a(); }, [&] { run.program_b(); });
@@ -62,6 +69,63 @@ outcome soak(const adapter::own_blocks& blocks, bool narrow) {
   o.elapsed = run.result().elapsed;
   o.clean = run.result().clean();
   return o;
+}
+
+/// Plain frames for many and for nobody, of all lengths, both ways. Times of arrival are what is counted beside.
+outcome exchange_frames(const adapter::own_blocks& blocks) {
+  const sim::simulation kernel;
+  hosts::two_nodes_config config = station_system();
+  config.node.blocks = blocks;
+  hosts::two_nodes system(config);
+  outcome o;
+  run_stations(system, [&] {
+    station a(system.a()), b(system.b()), c(system.b());
+    b.steer(frames_destination);
+    b.steer(broadcast);
+    c.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
+    b.dev().filter_vlans(1, {100});
+    for (station* s : {&b, &c}) s->post_receives(16);
+    for (const bytes& f :
+         {frames::udp4, frames::udp4_ctag, frames::arp, frames::udp4_ctag200, frames::tcp6, frames::snap,
+          frames::fragment1, with_destination(frames::udp6, {2, 0, 0, 0, 0x0b, 9}), frames::icmp6})
+      a.send(f);
+    o.clean = true;
+    for (unsigned n = 0; n < 9; ++n) a.wait_sent();
+    a.at().bus->spend_ps(20 * station_us);
+    for (station* s : {&b, &c})
+      for (arrival got = s->poll(); !got.frame.empty(); got = s->poll()) ++o.counters["arrivals"];
+    o.elapsed = system.now_ps();
+  });
+  for (const auto& [name, counter] : system.statistics().all()) o.counters[name] = *counter;
+  return o;
+}
+
+/// What a second instance counts has the other one's name with ".own" in it.
+outcome without_own(outcome o) {
+  std::map<std::string, std::uint64_t> named;
+  for (const auto& [name, value] : o.counters) {
+    std::string plain = name;
+    for (const std::string part : {".own.", ".own"}) {
+      const std::size_t at = plain.find(part);
+      if (at != std::string::npos) plain.erase(at, 4);
+    }
+    named[plain] = value;
+  }
+  o.counters = std::move(named);
+  return o;
+}
+
+void expect_same(const outcome& model, const outcome& own) {
+  EXPECT_TRUE(model.clean && own.clean);
+  EXPECT_EQ(model.elapsed, own.elapsed);
+  EXPECT_EQ(model.counters.size(), own.counters.size());
+  for (const auto& [name, value] : model.counters) {
+    const auto at = own.counters.find(name);
+    if (at == own.counters.end())
+      ADD_FAILURE() << name << " is not counted";
+    else
+      EXPECT_EQ(at->second, value) << name;
+  }
 }
 
 void expect_the_models(const adapter::own_blocks& blocks, const std::string& counter) {
@@ -80,10 +144,32 @@ TEST(OwnBlocks, AtomicUnit) { expect_the_models({{"atomic_unit", make<own_atomic
 TEST(OwnBlocks, AnswerTransmit) {
   expect_the_models({{"answer_transmit", make<own_answers>}}, "answer_transmit.acknowledgements");
 }
+const adapter::own_blocks own_parsers{{"parser1", make<own_parser>}, {"parser2", make<own_parser>}};
+TEST(OwnBlocks, Parser) { expect_the_models(own_parsers, "parser1.roce_frames"); }
+TEST(OwnBlocks, ParserOfPlainFrames) {
+  const outcome model = exchange_frames({}), own = exchange_frames(own_parsers);
+  EXPECT_GT(model.counters.at("b.adapter.parser1.ethernet_frames"), 8U);
+  EXPECT_GT(model.counters.at("arrivals"), 5U);
+  expect_same(model, own);
+}
+
+/// A place has all that its block needs: the model's block made once more runs as the first one does.
+TEST(OwnBlocks, SecondInstances) {
+  const adapter::own_blocks all{{"parser1", make<second_parser>},
+                                {"parser2", make<second_parser>},
+                                {"read_generator", make<second_read_generator>},
+                                {"steering", make<second_steering>},
+                                {"translation", make<second_translation>}};
+  for (const bool narrow : {false, true}) expect_same(soak({}, narrow), without_own(soak(all, narrow)));
+  expect_same(exchange_frames({}), without_own(exchange_frames(all)));
+}
+
 TEST(OwnBlocks, AllOfThem) {
   expect_the_models({{"scheduler", make<own_scheduler>},
                      {"atomic_unit", make<own_atomic_unit>},
-                     {"answer_transmit", make<own_answers>}},
+                     {"answer_transmit", make<own_answers>},
+                     {"parser1", make<own_parser>},
+                     {"parser2", make<own_parser>}},
                     "scheduler.grants");
 }
 

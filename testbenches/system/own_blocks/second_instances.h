@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Second instances of the model's own blocks, bound as a block of a user's own is.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "model/adapter/block_place.h"
+#include "model/ethernet/steering.h"
+#include "model/icm/translation.h"
+#include "model/parser/parser.h"
+#include "model/transport/responder/read_generator.h"
+
+namespace rnic::system_test {
+
+inline std::string second_name(const adapter::block_place& place) { return place.name() + ".own"; }
+
+struct second_parser final : parser::parser {
+  explicit second_parser(adapter::block_place& place)
+      : parser(second_name(place), place.clock(), place.parameters().parser, *place.beside().gids[place.beside().port],
+               *place.beside().match, place.beside().roce_v2_port, place.around().spans, place.around().statistics) {
+    const std::string port = std::to_string(place.beside().port + 1), own = "parser" + port;
+    if (place.beside().other_match != nullptr)
+      also_look_up(*place.beside().gids[1 - place.beside().port], *place.beside().other_match);
+    place.bind("port" + port + "_to_" + own + "_frames", mac_in);
+    place.bind(own + "_to_icrc_check_frames", roce_out);
+    place.bind(own + "_to_steering_frames", ethernet_out);
+    place.bind(own + "_to_port" + port + "_departures", departures);
+  }
+};
+
+struct second_read_generator final : transport::read_generator {
+  explicit second_read_generator(adapter::block_place& place)
+      : read_generator(second_name(place), place.clock(), place.parameters().responder, place.around().frames,
+                       place.around().spans, place.around().statistics) {
+    place.bind("responder_to_read_generator_commands", command_in);
+    place.bind("read_generator_to_responder_reports", report_out);
+    place.bind("read_generator_to_answer_transmit_responses", answers.job);
+    place.bind("answer_transmit_to_read_generator_responses_room", answers.room);
+    place.bind("read_generator_to_translation_requests", "translation_to_read_generator_responses", translate);
+    place.bind("read_generator_to_pcie_dma_requests", "pcie_to_read_generator_dma_responses", dma_read);
+    place.bind("read_generator_to_atomic_unit_jobs", atomic_out);
+    place.bind("atomic_unit_to_read_generator_outcomes", outcome_in);
+    const std::string engine =
+        place.has("read_generator_to_read_engine_requests") ? "read_engine" : "responder_read_engine";
+    place.bind("read_generator_to_" + engine + "_requests", read_engine.request);
+    place.bind(engine + "_to_read_generator_grants", read_engine.grant);
+    place.bind("requester_to_read_generator_congestion", notice_in);
+    place.bind("cnm_receiver_to_read_generator_notices", pacing.cnm_in);
+  }
+};
+
+struct second_steering final : ethernet::steering {
+  explicit second_steering(adapter::block_place& place)
+      : steering(second_name(place), place.clock(), place.parameters().steering, place.beside().icm,
+                 place.beside().gids, place.around().frames, place.around().statistics) {
+    place.bind("steering_to_responder_frames", out);
+    for (unsigned i = 0; i < ports; ++i) {
+      const std::string port = std::to_string(i + 1);
+      if (!place.has("parser" + port + "_to_steering_frames")) continue;
+      place.bind("parser" + port + "_to_steering_frames", rx_in[i]);
+      place.bind("steering_to_port" + port + "_departures", departures[i]);
+    }
+    place.bind("steering_groups_to_pcie_dma_requests", "pcie_to_steering_groups_dma_responses", groups().dma);
+  }
+};
+
+struct second_translation final : icm::translation {
+  explicit second_translation(adapter::block_place& place)
+      : translation(second_name(place), place.clock(), place.parameters().translation, place.beside().icm,
+                    clients(place)) {
+    announce(place.around().statistics);
+    unsigned client = 0;
+    for (const std::string& block : blocks(place)) {
+      place.bind(block + "_to_translation_requests", request[client]);
+      place.bind("translation_to_" + block + "_responses", response[client]);
+      ++client;
+    }
+    place.bind("translation_to_pcie_dma_requests", "pcie_to_translation_dma_responses", dma);
+    place.bind("keys_to_pcie_dma_requests", "pcie_to_keys_dma_responses", keys().dma);
+    const std::string users[] = {"requester", "responder"}, holders[] = {"gather", "responder", "scatter"};
+    for (unsigned i = 0; i < 2; ++i) {
+      place.bind(users[i] + "_to_keys_requests", keys().request[i]);
+      place.bind("keys_to_" + users[i] + "_responses", keys().response[i]);
+    }
+    for (unsigned i = 0; i < 3; ++i) {
+      place.bind("keys_to_" + holders[i] + "_revocations", keys().revoke[i]);
+      place.bind(holders[i] + "_to_keys_revoked", keys().revoked[i]);
+    }
+  }
+
+ private:
+  /// Clients in their order, which is that of the ends.
+  static std::vector<std::string> blocks(const adapter::block_place& place) {
+    const std::string behind = "_to_translation_requests";
+    std::vector<std::string> all;
+    for (const adapter::block_place::end& e : place.ends()) {
+      const std::string name = e.channel->name().substr(e.channel->name().rfind('.') + 1);
+      if (name.size() > behind.size() && name.compare(name.size() - behind.size(), behind.size(), behind) == 0)
+        all.push_back(name.substr(0, name.size() - behind.size()));
+    }
+    return all;
+  }
+  static unsigned clients(const adapter::block_place& place) { return static_cast<unsigned>(blocks(place).size()); }
+};
+
+}  // namespace rnic::system_test
