@@ -60,14 +60,14 @@ TEST(commit, an_event_is_all_of_a_cycle) {
   t.at(100, [&] {
     responder_slot& s = check(t, a, 64, 0x100);
     s.answered = s.completion.comm_est = true;
-    check(t, b, 64, 0x200);
   });
+  t.at(101, [&] { check(t, b, 64, 0x200).ready = 100 + pipeline; });  // due with the one before
   t.at(100 + pipeline - 2, [&] { t.b.answers.set_ack(other, 1, 1, 0); });
   t.at(100 + pipeline - 1, [&] { t.b.answers.set_ack(a, 1, 1, 0); });
   t.run(300);
   EXPECT_EQ(t.w.events.size(), 1u);
-  ASSERT_EQ(t.b.slots_left.size(), 3u);
-  EXPECT_EQ(t.b.slots_left[1], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
+  ASSERT_EQ(t.b.slots_left.size(), 4u);
+  EXPECT_EQ(t.b.slots_left[2], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
 }
 
 /// So are the last write and the key's request.
@@ -79,13 +79,11 @@ TEST(commit, a_request_for_a_key_is_all_of_a_cycle) {
   asked.bind(channel);
   responder_flow& a = t.open(0);
   responder_flow& b = t.open(1);
-  t.at(100, [&] {
-    check(t, a, 64, 0x100).invalidates = true;
-    check(t, b, 64, 0x200);
-  });
+  t.at(100, [&] { check(t, a, 64, 0x100).invalidates = true; });
+  t.at(101, [&] { check(t, b, 64, 0x200).ready = 100 + pipeline; });  // due with the one before
   t.run(300);
-  ASSERT_EQ(t.b.slots_left.size(), 2u) << "the key's answer never comes";
-  EXPECT_EQ(t.b.slots_left[1], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
+  ASSERT_EQ(t.b.slots_left.size(), 3u) << "the key's answer never comes";
+  EXPECT_EQ(t.b.slots_left[2], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
 }
 
 TEST(commit, one_write_in_a_cycle) {

@@ -189,13 +189,14 @@ TEST(receive_descriptors, flushes_one_in_a_cycle) {
   bench t;
   responder_flow& f = t.open();
   t.share(*f.ctx);
-  t.at(100, [&] {
-    for (std::uint16_t n = 0; n != 4; ++n) {
+  for (std::uint16_t n = 0; n != 4; ++n)
+    t.at(97 + n, [&t, &f, n] {
       payload::frame_ptr frame = t.frame();
       responder_slot& s = t.b.intake.begin(f, frame, action::write);
       s.completion.has_wqe = s.completion.due = true;
       s.completion.wqe_index = n;
-    }
+    });
+  t.at(100, [&] {
     t.b.receives.flush(f, t.b.slots, 2);
     t.b.errors.cancel(f);
     EXPECT_TRUE(t.b.receives.flushing(first_qpn));
