@@ -33,16 +33,32 @@ struct outcome {
   bool clean = false;
 };
 
+/// Mask of soak_config::verbs.
+std::uint32_t reads_and_writes() {
+  std::uint32_t mask = 0;
+  const auto& all = bench::soak_verbs();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].opcode == IBV_WR_RDMA_READ || all[i].opcode == IBV_WR_RDMA_WRITE) mask |= 1u << i;
+  return mask;
+}
+
 /// Verbs and sizes of all kinds, over cables of both ports that lose and repeat, of three priorities; narrow: many
-/// queue pairs and few places for everything.
-outcome soak(const adapter::own_blocks& blocks, bool narrow) {
+/// queue pairs and few places for everything; answers: READs and WRITEs, of which more come than the datapath takes.
+enum class load { wide, narrow, answers };
+outcome soak(const adapter::own_blocks& blocks, load what) {
+  const bool narrow = what == load::narrow;
   const sim::simulation kernel;
   hosts::two_nodes_config config;
   config.node = hosts::make_node_config("connectx3pro_40g");
   config.node.blocks = blocks;
   config.ports = {1, 2};
-  config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::drop, 2));
-  config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::duplicate, 1));
+  if (what == load::answers) {
+    config.node.adapter.datapath_bytes = 4;  // less than the ports could send
+    config.node.adapter.channel_depth = 2;
+  } else {
+    config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::drop, 2));
+    config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::duplicate, 1));
+  }
   if (narrow) {
     config.node.adapter.responder.answer.waiting = 1;
     config.node.adapter.responder.atomics.waiting = 2;
@@ -56,13 +72,18 @@ outcome soak(const adapter::own_blocks& blocks, bool narrow) {
   hosts::connection_options connection;
   connection.ack_timeout = 6;
   connection.rnr_timer = 1;
-  bench::soak_config load;
-  load.messages = 1500;
-  load.qps = narrow ? 24 : 7;
-  load.largest = 6000;
-  load.priorities = 3;
+  bench::soak_config messages;
+  messages.messages = 1500;
+  messages.qps = narrow ? 24 : 7;
+  messages.largest = 6000;
+  messages.priorities = 3;
+  if (what == load::answers) {
+    messages.verbs = reads_and_writes();
+    messages.largest = 200'000;
+    messages.depth = 4;
+  }
   hosts::two_nodes system(config);
-  bench::soak run(system, connection, load);
+  bench::soak run(system, connection, messages);
   system.run([&] { run.program_a(); }, [&] { run.program_b(); });
   outcome o;
   for (const auto& [name, counter] : system.statistics().all()) o.counters[name] = *counter;
@@ -71,7 +92,7 @@ outcome soak(const adapter::own_blocks& blocks, bool narrow) {
   return o;
 }
 
-/// Plain frames for many and for nobody, of all lengths, both ways. Times of arrival are what is counted beside.
+/// Plain frames, one at a time and then for many and for nobody. Times of arrival are beside the counters.
 outcome exchange_frames(const adapter::own_blocks& blocks) {
   const sim::simulation kernel;
   hosts::two_nodes_config config = station_system();
@@ -85,6 +106,13 @@ outcome exchange_frames(const adapter::own_blocks& blocks) {
     c.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
     b.dev().filter_vlans(1, {100});
     for (station* s : {&b, &c}) s->post_receives(16);
+    for (const bytes& f : {frames::udp4, frames::udp4_ctag, frames::arp, frames::tcp6, frames::snap}) {
+      a.send(f);
+      b.receive();
+      b.post_receives(1);
+      o.counters["arrival " + std::to_string(o.counters.size())] = system.now_ps();
+      a.wait_sent();
+    }
     for (const bytes& f :
          {frames::udp4, frames::udp4_ctag, frames::arp, frames::udp4_ctag200, frames::tcp6, frames::snap,
           frames::fragment1, with_destination(frames::udp6, {2, 0, 0, 0, 0x0b, 9}), frames::icmp6})
@@ -129,12 +157,14 @@ void expect_same(const outcome& model, const outcome& own) {
 }
 
 void expect_the_models(const adapter::own_blocks& blocks, const std::string& counter) {
-  for (const bool narrow : {false, true}) {
-    const outcome model = soak({}, narrow), own = soak(blocks, narrow);
+  for (const load what : {load::wide, load::narrow, load::answers}) {
+    const outcome model = soak({}, what), own = soak(blocks, what);
     EXPECT_TRUE(model.clean && own.clean);
     EXPECT_EQ(model.elapsed, own.elapsed);
-    EXPECT_GT(own.counters.at("a.adapter." + counter), 100U);
-    EXPECT_GT(own.counters.at("b.adapter." + counter), 100U);
+    if (what != load::answers) {
+      EXPECT_GT(own.counters.at("a.adapter." + counter), 100U);
+      EXPECT_GT(own.counters.at("b.adapter." + counter), 100U);
+    }
     for (const auto& [name, value] : own.counters) EXPECT_EQ(model.counters.at(name), value) << name;
   }
 }
@@ -150,6 +180,7 @@ TEST(OwnBlocks, ParserOfPlainFrames) {
   const outcome model = exchange_frames({}), own = exchange_frames(own_parsers);
   EXPECT_GT(model.counters.at("b.adapter.parser1.ethernet_frames"), 8U);
   EXPECT_GT(model.counters.at("arrivals"), 5U);
+  EXPECT_EQ(model.counters.count("arrival 4"), 1U);
   expect_same(model, own);
 }
 
@@ -160,7 +191,8 @@ TEST(OwnBlocks, SecondInstances) {
                                 {"read_generator", make<second_read_generator>},
                                 {"steering", make<second_steering>},
                                 {"translation", make<second_translation>}};
-  for (const bool narrow : {false, true}) expect_same(soak({}, narrow), without_own(soak(all, narrow)));
+  for (const load what : {load::wide, load::narrow, load::answers})
+    expect_same(soak({}, what), without_own(soak(all, what)));
   expect_same(exchange_frames({}), without_own(exchange_frames(all)));
 }
 
