@@ -425,7 +425,7 @@ void adapter::bind_registers() {
   cr_bus_.map(transport_base + transport::cr::multicast_offset, transport::cr::responder_offset, multicast_);
   cr_bus_.map(transport_base + transport::cr::answer_offset, transport::cr::responder_offset, answer_transmit_);
   cr_bus_.map(transport_base + transport::cr::generator_offset, transport::cr::responder_offset,
-              read_generator_.cr_part(0));
+              *read_generator_.registers()[0]);
   cr_bus_.map(transport_base + transport::cr::cnm_offset, transport::cr::responder_offset, cnm_receiver_);
   cr_bus_.map(cr_base::completion, completion_);
   cr_bus_.map(cr_base::traffic, traffic_);
@@ -436,7 +436,7 @@ void adapter::bind_registers() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     cr_bus_.map(cr_base::gid, i, gids_[i]);
     cr_bus_.map(cr_base::mac, i, *ports_[i]);
-    cr_bus_.map(cr_base::steering, i, steering_.cr_part(i));
+    cr_bus_.map(cr_base::steering, i, *steering_.registers()[i]);
   }
   cr_bus_.map(cr_base::command, command_);
   cr_bus_.map(cr_base::pcie, endpoint_);

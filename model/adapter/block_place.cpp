@@ -122,11 +122,12 @@ void adapter::put_in(const std::string& name, const block_factory& make, const e
   place.give_to(*made);
   take_over<register_bus::cr_target_if>(of, *made, "has no registers (cr_target_if)",
                                         [this](const auto& registers, auto& own) { cr_bus_.replace(registers, own); });
-  take_over<register_bus::cr_parts_if>(of, *made, "has not the registers (cr_parts_if)", [&](auto& parts, auto& own) {
-    if (parts.cr_parts() != own.cr_parts())
-      throw sim::config_error(of.name() + ": own block: has registers of " + std::to_string(own.cr_parts()) +
-                              " parts, not " + std::to_string(parts.cr_parts()));
-    for (unsigned n = 0; n < parts.cr_parts(); ++n) cr_bus_.replace(parts.cr_part(n), own.cr_part(n));
+  take_over<register_bus::cr_parts>(of, *made, "has not the registers (cr_parts)", [&](auto& parts, auto& own) {
+    if (parts.registers().size() != own.registers().size())
+      throw sim::config_error(of.name() + ": own block: has registers of " + std::to_string(own.registers().size()) +
+                              " parts, not " + std::to_string(parts.registers().size()));
+    for (std::size_t n = 0; n < parts.registers().size(); ++n)
+      cr_bus_.replace(*parts.registers()[n], *own.registers()[n]);
   });
   take_over<register_bus::reset_target_if>(
       of, *made, "cannot be reset (reset_target_if)",

@@ -45,7 +45,7 @@ struct environment {
 /// parameters, and what the data sheet of that block names beside channels. A factory makes its block, a
 /// sim::clocked_block of clock() below name(), and binds its ports; then the block has the place, and the one that was
 /// there is never ticked again: nothing that it does can be seen. A block that has registers
-/// (register_bus::cr_target_if, cr_parts_if), is reset (reset_target_if) or does what registers of others say
+/// (register_bus::cr_target_if, cr_parts), is reset (reset_target_if) or does what registers of others say
 /// (icm::translation_control_if) needs one that has these interfaces, too. All of this happens while
 /// the adapter is built; a run does not know of it and pays nothing.
 class block_place {

@@ -18,7 +18,6 @@
 #include "model/completion/halted_queues.h"
 #include "model/completion/interrupts.h"
 #include "model/completion/moderation.h"
-#include "model/completion/queue_memory.h"
 #include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -108,7 +107,6 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
 
   unsigned doorbell_cycles_;
   settings set_;
-  queue_memory cq_memory_{*this, "cq_memory"}, eq_memory_{*this, "eq_memory"};
   statistics stats_;
   sim::ring<event_request> events_;           // raised inside the block
   sim::ring<event_request> firmware_events_;  // raised through the registers

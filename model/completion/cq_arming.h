@@ -29,10 +29,15 @@ namespace rnic::completion {
 /// Counters: stale_arm, bad_doorbell.
 class cq_arming {
  public:
-  cq_arming(sim::clocked_block& owner, icm::context_cache<icm::cq_context>& cqs, queue_memory& memory,
-            const halted_queues& halts, moderation& periods, sim::ring<event_request>& events,
-            completion_statistics& stats)
-      : owner_(owner), cqs_(cqs), memory_(memory), halts_(halts), periods_(periods), events_(events), stats_(stats) {}
+  cq_arming(sim::clocked_block& owner, icm::context_cache<icm::cq_context>& cqs, const halted_queues& halts,
+            moderation& periods, sim::ring<event_request>& events, completion_statistics& stats)
+      : owner_(owner),
+        cqs_(cqs),
+        memory_(owner, "cq_memory"),
+        halts_(halts),
+        periods_(periods),
+        events_(events),
+        stats_(stats) {}
 
   /// The doorbell. False: the context has to be waited for.
   bool arm(const queue_doorbell& d);
@@ -41,6 +46,8 @@ class cq_arming {
     // An event that is being delayed counts all completions, also when only a solicited one could start it.
     if (cq.arm == 2 || (cq.arm == 1 && (solicited || periods_.runs(false, cq.cqn)))) condition_met(cq);
   }
+  /// Ports of the contexts' memory.
+  queue_memory& memory() { return memory_; }
   /// What waited for it goes out. False: cannot now; who is waited for wakes the block.
   bool end_period(const moderation::period& p);
 
@@ -50,7 +57,7 @@ class cq_arming {
 
   sim::clocked_block& owner_;
   icm::context_cache<icm::cq_context>& cqs_;
-  queue_memory& memory_;
+  queue_memory memory_;  // of the contexts, whose entries the CQ engine adds
   const halted_queues& halts_;
   moderation& periods_;
   sim::ring<event_request>& events_;

@@ -13,7 +13,6 @@
 #include "model/completion/cq_arming.h"
 #include "model/completion/dma_queue.h"
 #include "model/completion/halted_queues.h"
-#include "model/completion/queue_memory.h"
 #include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -30,7 +29,6 @@ struct cq_engine_ports {
   std::vector<sim::fifo_in<cqe_request>>& requests;
   std::array<sim::fifo_out<transport::qp_error>, 2>& lost;  ///< QPs of lost completions; may be unbound
   icm::context_cache<icm::cq_context>& cqs;
-  queue_memory& memory;  ///< their ports
   buffer_pages& pages;
   dma_queue& dma;
   sim::ring<event_request>& events;

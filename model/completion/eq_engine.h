@@ -28,7 +28,6 @@ struct eq_engine_ports {
   sim::ring<event_request>& events;           ///< raised inside the block
   sim::ring<event_request>& firmware_events;  ///< raised through the registers
   icm::context_cache<icm::eq_context>& eqs;
-  queue_memory& memory;  ///< their ports
   buffer_pages& pages;
   dma_queue& dma;
   const halted_queues& halts;
@@ -70,6 +69,7 @@ class eq_engine {
   completion_statistics& stats_;
   eq_engine_ports to_;
   sim::server engine_;
+  queue_memory memory_;
   unsigned last_source_ = 0;
   std::vector<std::uint8_t> seen_;  // by source, internal and firmware's first: the head's context was found before
 };

@@ -27,6 +27,7 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
                    const std::array<const gid::gid_table*, ports>& gids, payload::frame_pool& frames,
                    sim::statistics& stats)
     : clocked_block(name, domain),
+      cr_parts({&registers_[0], &registers_[1]}),
       rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
       departures{sim::fifo_out<payload::departure>(*this), sim::fifo_out<payload::departure>(*this)},

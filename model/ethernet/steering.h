@@ -53,7 +53,7 @@ namespace rnic::ethernet {
 /// read beside: the MAC tables, one look a frame (memory `mac_table`). Stalls: input, by "pipeline", while `frames` are
 /// inside; search, by an entry that is not on chip; output, by the responder. Counters: frames, copies,
 /// drop.vlan_filtered, .group_filtered, .no_match, .reset.
-class steering : public sim::clocked_block, public register_bus::cr_parts_if, public register_bus::reset_target_if {
+class steering : public sim::clocked_block, public register_bus::cr_parts, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
   struct config {
@@ -90,9 +90,7 @@ class steering : public sim::clocked_block, public register_bus::cr_parts_if, pu
   icm::context_cache<icm::multicast_group>& groups() { return walk_.groups(); }
   const counters& count() const { return count_; }
 
-  /// Registers of each port: steering_cr.h.
-  unsigned cr_parts() const override { return ports; }
-  register_bus::cr_target_if& cr_part(unsigned port) override { return registers_[port]; }
+  // registers(): of each port, steering_cr.h.
   void device_reset() override;
 
  private:

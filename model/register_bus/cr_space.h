@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace rnic::register_bus {
 
@@ -17,12 +19,17 @@ class cr_target_if {
   virtual void cr_write(std::uint32_t offset, std::uint32_t value) = 0;
 };
 
-/// A block with several ranges of registers, each at a base of its own.
-class cr_parts_if {
+/// A block with several ranges of registers, each at a base of its own; it names them when it is made.
+class cr_parts {
  public:
-  virtual ~cr_parts_if() = default;
-  virtual unsigned cr_parts() const = 0;
-  virtual cr_target_if& cr_part(unsigned n) = 0;
+  virtual ~cr_parts() = default;
+  const std::vector<cr_target_if*>& registers() const { return registers_; }
+
+ protected:
+  explicit cr_parts(std::vector<cr_target_if*> registers) : registers_(std::move(registers)) {}
+
+ private:
+  std::vector<cr_target_if*> registers_;
 };
 
 /// Bases of the blocks. Each block documents its offsets in its own interface header.

@@ -19,6 +19,7 @@ constexpr unsigned reports_a_stream = 4, reports_beside = 1;  // fault, answers 
 read_generator::read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg,
                                payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
+      cr_parts({&pacing}),
       answers(*this, cfg.answer.waiting),
       config_(sim::checked(cfg, this->name())),
       pacing(*this, config_),

@@ -65,7 +65,7 @@ namespace rnic::transport {
 /// one a cycle, and the commands behind it wait so long. Reports wait in a queue that has a place for each that can be
 /// due. Commands never wait for answers to leave: the responder knows of a place for each request. A key is let go when
 /// nothing of it is under way, jobs that wait in the atomic unit too.
-class read_generator : public sim::clocked_block, public register_bus::cr_parts_if {
+class read_generator : public sim::clocked_block, public register_bus::cr_parts {
  public:
   read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg, payload::frame_pool& frames,
                  sim::span_recorder& spans, sim::statistics& stats);
@@ -84,9 +84,7 @@ class read_generator : public sim::clocked_block, public register_bus::cr_parts_
   const responder_config config_;
 
  public:
-  response_pacing pacing;  ///< which has the port for CNMs, and registers
-  unsigned cr_parts() const override { return 1; }
-  register_bus::cr_target_if& cr_part(unsigned) override { return pacing; }
+  response_pacing pacing;  ///< which has the port for CNMs, and registers: registers()[0]
 
  private:
   using kind = read_command::kind;

@@ -69,7 +69,9 @@ struct bench {
     }
     sc_core::sc_start(sc_core::sc_time(500, sc_core::SC_PS));  // what the test does, it does between the edges
   }
-  void write(std::uint32_t offset, std::uint32_t value, unsigned port = 0) { s.cr_part(port).cr_write(offset, value); }
+  void write(std::uint32_t offset, std::uint32_t value, unsigned port = 0) {
+    s.registers()[port]->cr_write(offset, value);
+  }
   void arrive(std::uint8_t first, std::uint8_t last, std::uint32_t length = 64, unsigned port = 0) {
     payload::frame_ptr f = frames.get();
     f->length = length;
@@ -372,7 +374,7 @@ TEST(steering, rules_in_place_of_groups) {
   EXPECT_EQ(b.s.count().drop_no_match, 2u);
   EXPECT_EQ(b.stats.value("steering.flows.matched"), 1u);
   EXPECT_EQ(b.stats.value("steering.flows.missed"), 2u);
-  EXPECT_EQ(b.s.cr_part(0).cr_read(cr::flows + flow::cr::capacity), 2048u);
+  EXPECT_EQ(b.s.registers()[0]->cr_read(cr::flows + flow::cr::capacity), 2048u);
 }
 
 /// Place of the last rule of a table of which four are compared in a cycle.
@@ -412,7 +414,7 @@ TEST(steering, another_table_in_the_middle_of_a_search) {
   b.write(cr::reset, 1);
   b.run(500);
   EXPECT_TRUE(b.r.got.empty());
-  EXPECT_EQ(b.s.cr_part(0).cr_read(cr::flows + flow::cr::enable), 0u);
+  EXPECT_EQ(b.s.registers()[0]->cr_read(cr::flows + flow::cr::enable), 0u);
 }
 
 /// IP protocol, and byte of the frame that must be there before the look-up.
@@ -444,14 +446,14 @@ TEST(steering, reset_forgets) {
   b.write(cr::rqp_base, cr::rqp_valid | 0x280);
   b.write(cr::vlan_filter, 0xff);
   b.write(cr::vlan_filter_on, 1);
-  EXPECT_EQ(b.s.cr_part(0).cr_read(cr::vlan_filter), 0xffu);
+  EXPECT_EQ(b.s.registers()[0]->cr_read(cr::vlan_filter), 0xffu);
   b.arrive(2, 0);
   b.run(5);
   b.write(cr::reset, 1);
   EXPECT_EQ(b.only(), 0u);
   EXPECT_EQ(b.s.count().drop_reset, 1u);
-  EXPECT_EQ(b.s.cr_part(0).cr_read(cr::vlan_filter_on), 0u);
-  EXPECT_EQ(b.s.cr_part(0).cr_read(cr::vlan_filter), 0u);
+  EXPECT_EQ(b.s.registers()[0]->cr_read(cr::vlan_filter_on), 0u);
+  EXPECT_EQ(b.s.registers()[0]->cr_read(cr::vlan_filter), 0u);
   b.arrive(2, 0);
   EXPECT_EQ(b.only(), 0u);
 }
@@ -478,7 +480,7 @@ TEST(steering, unknown_registers_do_nothing) {
   for (std::uint32_t offset = 0; offset < 0x10000; offset += 4)
     if (offset != cr::reset) {
       b.write(offset, 0xffff'ffff, offset / 4 % 2);
-      static_cast<void>(b.s.cr_part(0).cr_read(offset));
+      static_cast<void>(b.s.registers()[0]->cr_read(offset));
     }
   b.write(cr::reset, 1);
   b.write(cr::rqp_base, cr::rqp_valid | 0x280);
