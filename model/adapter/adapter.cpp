@@ -469,6 +469,10 @@ void adapter::announce(sim::statistics& to) const {
   completion_.announce(to);
   icrc_insert_.announce(to);
   icrc_check_.announce(to);
+  for (const auto& [client, block] :
+       {std::pair{dma_client::gather, "gather"}, std::pair{dma_client::read_generator, "read_generator"}})
+    to.add(endpoint_.name() + ".dma." + block + ".full_cycles",
+           endpoint_.dma().clients().full_cycles(static_cast<unsigned>(client)));
 }
 
 }  // namespace rnic::adapter

@@ -257,6 +257,7 @@ void context_cache<Context>::announce(sim::statistics& to) const {
                                                                 {"failed_fills", &stats_.failed_fills},
                                                                 {"lost_writes", &stats_.lost_writes}};
   for (const auto& [n, c] : named) to.add(name_ + "." + n, *c);
+  to.add(name_ + ".full_cycles", transfers_.full_cycles());
 }
 
 template <class Context>

@@ -47,7 +47,7 @@ class context_transfers {
     f.slot = slot;
     f.active = true;
     f.dropped = f.arrived = f.failed = false;
-    ++fills_active_;
+    if (++fills_active_ == fills_.size()) full_since_ = owner_.now();
     pcie::dma_request request;
     request.op = pcie::dma_request::kind::read;
     request.length = sizeof(Context);
@@ -59,6 +59,9 @@ class context_transfers {
   }
   /// Nobody wants what comes into this buffer any more.
   void give_up(unsigned n) { fills_[n].dropped = true; }
+
+  /// Cycles in which all buffers for what comes in were taken, up to the last one that came free.
+  const std::uint64_t& full_cycles() const { return full_cycles_; }
 
   bool may_write() { return write_backs_active_ != write_backs_.size() && channel_has_room(); }
   /// Begins to write a copy of `context` when may_write().
@@ -119,7 +122,7 @@ class context_transfers {
     for (fill& f : fills_) {
       if (!f.active || !f.arrived || f.usable > owner_.now()) continue;
       f.active = f.arrived = false;
-      --fills_active_;
+      if (fills_active_-- == fills_.size()) full_cycles_ += owner_.now() - full_since_;
       --delayed_;
       ++changes;
       done(f.dropped ? context_tags::none : f.slot, f.data, f.failed);
@@ -152,6 +155,8 @@ class context_transfers {
   unsigned fills_active_ = 0, write_backs_active_ = 0;
   bool channel_was_full_ = false;  // somebody waits for room in the DMA channel
   unsigned delayed_ = 0;           // fills that have arrived and cannot be used yet
+  sim::cycle_t full_since_ = 0;    // when the last buffer was taken
+  std::uint64_t full_cycles_ = 0;
   std::vector<fill> fills_;
   std::vector<write_back> write_backs_;
 };

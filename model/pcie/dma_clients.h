@@ -33,6 +33,8 @@ class dma_clients {
   port& at(unsigned client) { return clients_[client].port; }
   /// Whether some request channel is not empty, visible or not.
   bool asking() const { return asking_ != 0; }
+  /// Cycles in which a client had as many requests under way as it may have, up to the last of them that was answered.
+  const std::uint64_t& full_cycles(unsigned client) const { return clients_[client].full_cycles; }
   /// A bit for each client with a request to be taken.
   std::uint64_t waiting() const;
   /// Those of `waiting` whose first request may be started: answers to it have room.
@@ -40,7 +42,10 @@ class dma_clients {
 
   /// A request that will be answered is started.
   void open(unsigned client) {
-    if (++clients_[client].in_flight == requests_) full_ |= std::uint64_t{1} << client;
+    state& c = clients_[client];
+    if (++c.in_flight != requests_) return;
+    full_ |= std::uint64_t{1} << client;
+    c.full_since = owner_.now();
   }
   /// Its answer, which may leave at cycle `ready`.
   void give(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready);
@@ -61,11 +66,15 @@ class dma_clients {
     state(sim::clocked_block& owner, unsigned requests) : port(owner), answers(requests) {}
     dma_clients::port port;
     sim::ring<answer> answers;
-    unsigned in_flight = 0;  // requests that will be answered
+    unsigned in_flight = 0;       // requests that will be answered
+    sim::cycle_t full_since = 0;  // as many as it may have, when full_ says so
+    std::uint64_t full_cycles = 0;
   };
   void close(unsigned client) {
-    --clients_[client].in_flight;
+    state& c = clients_[client];
+    if (c.in_flight-- != requests_) return;
     full_ &= ~(std::uint64_t{1} << client);
+    c.full_cycles += owner_.now() - c.full_since;
   }
 
   sim::clocked_block& owner_;

@@ -42,6 +42,7 @@ class dma_engine {
              payload::tlp_pool& pool, functions& all, sim::span_recorder& spans);
 
   client_port& client(unsigned i) { return clients_.at(i); }
+  const dma_clients& clients() const { return clients_; }
   sim::fifo_in<msix_request>& msix() { return interrupts_.port(); }
   /// Routing ID of the physical function.
   void set_requester(std::uint16_t id) { bus_.set_requester(id); }

@@ -96,6 +96,7 @@ class endpoint : public sim::clocked_block,
   sim::fifo_out<mmio_write> command_out{*this};
   sim::fifo_out<mmio_write> doorbell_out{*this};
   dma_engine& dma() { return dma_; }
+  const dma_engine& dma() const { return dma_; }
 
   /// Link-up: packets go to `peer` from now on, which is told the buffers of this end. Once, before time starts.
   void connect(tlp_link_if& peer);

@@ -32,7 +32,8 @@ void processing_units::announce(sim::statistics& to) const {
                                                               {"no_context", &counts_.no_context},
                                                               {"bad_grant", &counts_.bad_grant},
                                                               {"stalls", &counts_.stalls},
-                                                              {"unit_busy_cycles", &counts_.busy_cycles}};
+                                                              {"unit_busy_cycles", &counts_.busy_cycles},
+                                                              {"unit_context_cycles", &counts_.context_cycles}};
   for (const auto& [n, counter] : all) to.add(owner_.name() + "." + n, *counter);
   reader_.announce(to);
   keys_.announce(to);
@@ -153,6 +154,7 @@ void processing_units::open_context(send_unit& u) {
   u.pinned = true;
   u.ctx = c;
   u.at = send_unit::state::work;
+  if (sim::seldom(u.entries.missed)) counts_.context_cycles += owner_.now() - u.granted_at;
   spans_.leave(u.span, owner_.name(), "qp context", owner_.now_ps(),
                u.entries.missed ? sim::wait::context_miss : sim::wait::none);
 }

@@ -122,6 +122,7 @@ class processing_units {
   std::uint64_t missing_since_ = 0;          // whose progress was this when the first of them asked
   struct {
     std::uint64_t blueflame_used = 0, wrong_uar = 0, no_context = 0, bad_grant = 0, stalls = 0, busy_cycles = 0;
+    std::uint64_t context_cycles = 0;  // of busy_cycles, for contexts that were not on chip
   } counts_;
 };
 

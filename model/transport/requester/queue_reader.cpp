@@ -28,6 +28,7 @@ void queue_reader::start(send_unit& u) {
   const context& c = *u.ctx;
   descriptor_window& w = u.window;
   u.at = send_unit::state::fetch;
+  u.at_wqe.awaits_since = owner_.now();
   if (w.awaits(c, c.next_wqe)) {
     u.at_wqe.awaited = true;
     if (!w.wants()) {
@@ -95,6 +96,7 @@ void queue_reader::forget_all() {
 // An extension that has failed is asked for again when its turn comes, and fails then.
 void queue_reader::finish(send_unit& u) {
   u.at = send_unit::state::work;
+  fetch_cycles_ += owner_.now() - u.at_wqe.awaits_since;
   descriptor_window& w = u.window;
   if (w.extended()) return;
   if (qps_[u.grant.qpn].must_stop()) return forget(u);

@@ -28,6 +28,7 @@ class queue_reader {
   void announce(sim::statistics& to) const {
     to.add(owner_.name() + ".late_descriptors", late_);
     to.add(owner_.name() + ".stamped_wqes", stamped_);
+    to.add(owner_.name() + ".unit_descriptor_cycles", fetch_cycles_);
   }
 
   /// Which of the units that are not in `busy` serves a grant.
@@ -61,6 +62,7 @@ class queue_reader {
   std::uint32_t fetching_ = 0;   // mask: waits for descriptors that were asked for
   std::uint32_t unclaimed_ = 0;  // reads of queues whose result no unit wants any more
   std::uint64_t late_ = 0, stamped_ = 0;
+  std::uint64_t fetch_cycles_ = 0;  // in which a unit waited, summed over the units
 };
 
 }  // namespace rnic::transport

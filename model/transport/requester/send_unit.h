@@ -33,10 +33,11 @@ struct wqe_place {
   std::uint32_t index = 0, strides = 1;
   std::uint32_t message = no_index;
   std::uint32_t segment = 0, segment_offset = 0;
-  sim::cycle_t started = 0;   ///< never: no packet yet
-  unsigned taking = 0;        ///< cycles in which the transmit engine takes its descriptor from the buffer
-  bool awaited = false;       ///< the unit has waited for its descriptor
-  bool awaits_grant = false;  ///< it has waited for a grant of the READ engine
+  sim::cycle_t started = 0;       ///< never: no packet yet
+  unsigned taking = 0;            ///< cycles in which the transmit engine takes its descriptor from the buffer
+  bool awaited = false;           ///< the unit has waited for its descriptor
+  sim::cycle_t awaits_since = 0;  ///< from then on, when it is fetching
+  bool awaits_grant = false;      ///< it has waited for a grant of the READ engine
 };
 
 /// One processing unit.

@@ -107,7 +107,7 @@ void read_generator::ask() {
     job& x = requests_[j];
     if (x.r.what == kind::read && !x.all_asked) {
       const bool granted = has_engine(x);
-      if (gathers_.full()) return;  // one comes free in our tick
+      if (gathers_.full()) return engine_.blocked("gathers");  // one comes free in our tick
       if (!engine_.is_free()) return engine_.await();
       const bool translated = x.r.length == 0 || x.refused || (x.gathered == 0 && x.r.first.count != 0);
       if (!granted || (!translated && !translate.request.claim())) return;

@@ -69,6 +69,7 @@ struct bench {
     map.layout(icm::table::cqc) = {0x110800000, 64, entries_log};
     map.map(0x110800000, host, 0x1000);
     memory.attach(user.contexts.dma);
+    user.contexts.announce(stats);
     for (std::uint32_t i = 0; i < 64; ++i) {
       icm::cq_context x{};
       x.cqn = i;
@@ -90,6 +91,7 @@ struct bench {
   bool started = false;
   sim::timebase base;
   sim::clock_domain clock;
+  sim::statistics stats;
   icm::icm_map map;
   rnic::bench::fake_memory memory;
   owner user;
@@ -234,9 +236,26 @@ TEST(context_cache, fills_under_way_are_bounded) {
   for (std::uint32_t n = 0; n < 6; ++n) b.user.ask(n);
   b.run(90);
   EXPECT_EQ(b.memory.reads(), 2u);
+  EXPECT_EQ(b.stats.value("cache.full_cycles"), 0u) << "none has come free";
   b.run(1000);
   EXPECT_EQ(b.memory.reads(), 6u);
   EXPECT_EQ(b.user.got.size(), 6u);
+  // A read is asked for a cycle before memory sees it. The other one is under way until the last context but one is
+  // there.
+  std::uint64_t both = 0;
+  for (unsigned i = 1; i < 6; ++i) both += b.user.done_at[i - 1] - (b.memory.log[i].at - 1);
+  EXPECT_EQ(b.stats.value("cache.full_cycles"), both);
+}
+
+TEST(context_cache, one_of_two_places_is_not_all) {
+  bench b({16, 4, 2, 0, 1});
+  b.run(1);
+  for (std::uint32_t n = 0; n < 4; ++n) {
+    b.user.ask(n);
+    b.run(300);
+  }
+  EXPECT_EQ(b.user.got.size(), 4u);
+  EXPECT_EQ(b.stats.value("cache.full_cycles"), 0u);
 }
 
 TEST(context_cache, refused_when_not_mapped_or_unreadable) {
@@ -312,7 +331,7 @@ std::vector<std::uint64_t> record(bool always) {
   std::vector<std::uint64_t> r(b.user.done_at.begin(), b.user.done_at.end());
   for (const auto& s : b.memory.log) r.insert(r.end(), {s.at, s.address});
   const auto& c = b.user.contexts.counters();
-  r.insert(r.end(), {c.hits, c.misses, c.replaced_dirty, c.stalls});
+  r.insert(r.end(), {c.hits, c.misses, c.replaced_dirty, c.stalls, b.stats.value("cache.full_cycles")});
   return r;
 }
 std::uint64_t digest(const std::vector<std::uint64_t>& v) {

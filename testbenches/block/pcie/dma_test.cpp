@@ -291,6 +291,39 @@ TEST(pcie_dma, reads_of_a_client_in_flight_are_bounded) {
   EXPECT_EQ(b.clients[0]->answers.size(), 10u);
 }
 
+TEST(pcie_dma, cycles_with_as_many_reads_as_may_be_are_counted) {
+  options o;
+  o.endpoint.dma.reads_per_client = 3;
+  o.clients = 2;
+  bench b(o);
+  const auto buffer = b.memory.allocate(4096);
+  std::vector<std::uint8_t> back(4096);
+  const auto read = [&](unsigned client, unsigned count) {
+    for (unsigned i = 0; i < count; ++i)
+      b.clients[client]->queue(read_request(buffer.address + 64 * i, 64, back.data() + 64 * i, i));
+    b.run_ns(3000);
+  };
+  const auto full = [&](unsigned client) { return b.endpoint.dma().clients().full_cycles(client); };
+  // From the start of the last one that may be under way to the answer behind which there is one fewer.
+  const auto between = [&](unsigned client, unsigned started, unsigned answered) {
+    const dma_client& c = *b.clients[client];
+    return b.core.edge_at_or_after(c.answers[answered].at) - b.core.edge_at_or_after(c.sent[started]);
+  };
+  read(0, 2);
+  EXPECT_EQ(full(0), 0u);
+  read(0, 3);
+  ASSERT_EQ(b.clients[0]->answers.size(), 5u);
+  const std::uint64_t once = full(0);
+  EXPECT_GT(once, 100u);
+  EXPECT_LE(once, between(0, 4, 2));
+  EXPECT_GE(once + 6, between(0, 4, 2));
+  read(1, 9);
+  ASSERT_EQ(b.clients[1]->answers.size(), 9u);
+  EXPECT_LE(full(1), between(1, 2, 6));
+  EXPECT_GE(full(1) + 6 * 7, between(1, 2, 6)) << "the next one is started at once when one is answered";
+  EXPECT_EQ(full(0), once);
+}
+
 TEST(pcie_dma, posted_credits_bound_writes_and_the_wait_is_told) {
   options o;
   o.root.posted_headers = 2;
@@ -515,6 +548,7 @@ std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t cor
   o.always_tick = always_tick;
   o.shuffle = shuffle;
   o.endpoint.dma.tags = 4;
+  o.endpoint.dma.reads_per_client = 2;
   o.endpoint.core.khz = core_khz;
   o.endpoint.core.crossing_packets = 3;
   o.root.posted_headers = posted_headers;
@@ -558,6 +592,7 @@ std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t cor
   for (const auto& c : b.clients)
     for (const auto& a : c->answers) text += std::to_string(a.response.tag) + "@" + std::to_string(a.at) + "\n";
   for (const auto& w : b.doorbell.at) text += std::to_string(w) + "\n";
+  for (unsigned i = 0; i < 3; ++i) text += "full " + std::to_string(b.endpoint.dma().clients().full_cycles(i)) + "\n";
   for (const auto& [name, value] : b.stats.all()) text += name + "=" + std::to_string(*value) + "\n";
   return text;
 }
