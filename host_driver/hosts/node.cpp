@@ -300,6 +300,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
   for (unsigned f = 1; f <= cfg.functions; ++f) {
     guests_.push_back(std::make_unique<guest>(f, cfg, env.base, memory_, turns_));
     guests_.back()->bus.bind(root_);
+    env.statistics.add(name() + ("_bus_vf" + std::to_string(f)) + ".busy_ps", guests_.back()->bus.busy_ps());
   }
   if (cfg.functions != 0) {
     master_ = std::make_unique<host_driver::function_master>(device_, bus_);

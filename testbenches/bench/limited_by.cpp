@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host_driver/hosts/pair_if.h"
 #include "testbenches/bench/utilisation.h"
@@ -12,9 +13,11 @@ namespace rnic::bench {
 
 namespace {
 
-constexpr double saturated = 0.92, evident = 0.98, mostly = 0.5;
+constexpr double saturated = 0.92, evident = 0.98, mostly = 0.5, largely = 0.7;
 /// Of several engines one has nothing to do now and then: what comes for them is not even.
 constexpr double saturated_group = 0.85;
+/// Units in use, between grants: what feeds them alone would leave them more to wait for.
+constexpr double fed = 0.95;
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
 
@@ -54,7 +57,8 @@ class limit_finder {
  public:
   limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps)
       : system_(system), before_(before), after_(after), qps_(qps), shares_(shares_between(before, after)) {
-    units_ = std::min<unsigned>(qps, system.built_from(0).adapter.requester.processing_units);
+    all_units_ = system.built_from(0).adapter.requester.processing_units;
+    units_ = std::min(qps, all_units_);
     for (std::size_t i = 0; still_.empty() && i < after.standstills.size(); ++i)
       if (portion(after.standstills[i].second - before.standstills[i].second) > mostly)
         still_ = after.standstills[i].first;
@@ -65,11 +69,15 @@ class limit_finder {
     // An engine that has some time left is not what limits when something was waited for in all of that as well.
     if (!busiest.name.empty() && busiest.part >= evident) return with_equals(busiest);
     candidate held = of_pcie();
-    if (held.name.empty()) held = of_payload();
-    if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return busiest.name;
-    for (const std::string& name : {of_losses(), of_contexts(), held.name, of_units()})
+    if (held.name.empty()) {
+      const candidate places = of_places(), payload = of_payload();
+      held = payload.part > places.part ? payload : places;
+    }
+    if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_equals(busiest);
+    for (const std::string& name : {of_losses(), of_contexts(), held.name, of_message_table(), of_units(saturated)})
       if (!name.empty()) return name;
-    return still_.empty() ? "window (depth and latency)" : still_;
+    const std::string units = of_units(saturated_group);
+    return !still_.empty() ? still_ : units.empty() ? "window (depth and latency)" : units;
   }
 
  private:
@@ -116,17 +124,37 @@ class limit_finder {
     return {};
   }
 
-  /// With the first one of another kind that had no more time left: more of one of them alone gives nothing.
+  /// With those of other kinds that had no more time left: more of one of them alone gives nothing.
   std::string with_equals(const candidate& busiest) const {
-    const auto equal = std::find_if(shares_.begin(), shares_.end(), [&](const share& s) {
-      return s.busy >= evident && s.busy + 0.01 >= busiest.part && group_of(s.name).empty() &&
-             kind_of(s.name) != kind_of(busiest.name);
-    });
     const bool is_resource =
         std::any_of(shares_.begin(), shares_.end(), [&](const share& s) { return s.name == busiest.name; });
-    return equal == shares_.end() || !is_resource || !group_of(busiest.name).empty()
-               ? busiest.name
-               : busiest.name + " and " + equal->name;
+    if (!is_resource || !group_of(busiest.name).empty()) return busiest.name;
+    const double least = busiest.part - (busiest.part >= evident ? 0.01 : 0.003);
+    std::vector<std::string> kinds{kind_of(busiest.name)};
+    std::string all = busiest.name;
+    for (const share& s : shares_) {
+      if (s.busy < std::max(least, saturated)) break;
+      const std::string kind = kind_of(s.name);
+      if (!group_of(s.name).empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+      kinds.push_back(kind);
+      all += " and " + s.name;
+    }
+    const std::string units = of_fed_units(busiest.name);
+    return units.empty() ? all : all + " and " + units;
+  }
+
+  /// A processor feeds the units. When all of those are in use as well that so few queue pairs can occupy, they are as
+  /// slow; many are in use for what waits for the processor's next message.
+  std::string of_fed_units(const std::string& feeder) const {
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::string own = system_.name(i), guest = ", " + own;
+      const bool is_guests = kind_of(feeder) == "processor" && feeder.size() > guest.size() &&
+                             feeder.compare(feeder.size() - guest.size(), guest.size(), guest) == 0;
+      if ((feeder != "processor " + own && !is_guests) || qps_ >= all_units_ || !units_in_use(i, fed)) continue;
+      const std::string units = of_units(fed);
+      return units.rfind("processing units", 0) == 0 ? units : std::string();
+    }
+    return {};
   }
 
   /// What the engine stood still for in much of the time, or nothing.
@@ -141,16 +169,25 @@ class limit_finder {
     return portion(ps) > much ? of : std::string();
   }
 
-  /// Time-outs of one side, for what the other one had no room for.
+  /// Time-outs of one side, for what the other one had no room or no receive for.
   std::string of_losses() const {
     for (unsigned i = 0; i < 2; ++i)
       if (still_ == "time-outs of " + adapter(1 - i) && after_.dropped[i] != before_.dropped[i])
         return "receive buffer of " + adapter(i);
+    return still_.rfind("receivers not ready", 0) == 0 ? still_ : std::string();
+  }
+
+  /// Somebody waited for a place in it nearly all of the time: of one adapter, so it was full.
+  std::string of_message_table() const {
+    for (std::size_t i = 0; i < after_.standstills.size(); ++i)
+      if (after_.standstills[i].first.rfind("message table", 0) == 0 &&
+          portion(after_.standstills[i].second - before_.standstills[i].second) >= saturated)
+        return after_.standstills[i].first;
     return {};
   }
 
-  bool units_in_use(unsigned i) const {
-    return portion(after_.units_ps[i] - before_.units_ps[i]) >= saturated * units_;
+  bool units_in_use(unsigned i, double part = saturated) const {
+    return portion(after_.units_ps[i] - before_.units_ps[i]) >= part * units_;
   }
 
   std::string of_contexts() const {
@@ -158,6 +195,8 @@ class limit_finder {
       if (!units_in_use(i)) continue;
       const std::string missing = stall_of("requester send engine of " + adapter(i));
       if (!missing.empty()) return missing;
+      if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * units_)
+        return "contexts of " + adapter(i);
     }
     return {};
   }
@@ -178,7 +217,8 @@ class limit_finder {
             std::pair<const char*, std::string>{"credits", "PCIe credits of host " + system_.name(i)}}) {
         const double part = std::max(held("pcie interface", i, by), held("pcie issue", i, by));
         // What is behind a port that is paused waits for that in the first place.
-        if (part >= saturated && part > longest.part + (is_paused(i) ? 0.02 : 0)) longest = {name, part};
+        const double own = part - (is_paused(i) ? 0.02 : 0);
+        if (part >= saturated && own > longest.part) longest = {name, own};
       }
     }
     return longest;
@@ -186,6 +226,16 @@ class limit_finder {
 
   /// What goes out may not, for some of the time.
   bool is_paused(unsigned i) const { return portion(after_.paused_ps[i] - before_.paused_ps[i]) >= 0.05; }
+
+  /// What has places for several at once, which were all taken.
+  candidate of_places() const {
+    candidate longest;
+    for (std::size_t i = 0; i < after_.taken.size(); ++i) {
+      const double part = portion(after_.taken[i].second - before_.taken[i].second);
+      if (part >= saturated && part > longest.part) longest = {after_.taken[i].first, part};
+    }
+    return longest;
+  }
 
   /// No room in front of the port, and it is not the port that is waited for but payload.
   candidate of_payload() const {
@@ -195,21 +245,38 @@ class limit_finder {
       const double payload = held("gather leave", i, "payload");
       const bool stands = still_ == "pauses of " + system_.neighbour(i);
       const double out = stands ? payload : std::min(payload, held("requester send engine", i, "egress credits"));
-      if (out >= saturated && out > longest.part) longest = {"payload reads of " + adapter(i), out};
+      const double part = std::max(out, held("read generator ask", i, "gathers"));
+      if (part >= saturated && part > longest.part) longest = {"payload reads of " + adapter(i), part};
     }
     return longest;
   }
 
-  std::string of_units() const {
-    for (unsigned i = 0; i < 2; ++i)
-      if (units_in_use(i) && still_ != "pauses of " + system_.neighbour(i)) return "processing units of " + adapter(i);
+  /// What processing units that are in use for that part of the time wait for, or their service.
+  std::string of_units(double part) const {
+    for (unsigned i = 0; i < 2; ++i) {
+      if (!units_in_use(i, part) || still_ == "pauses of " + system_.neighbour(i)) continue;
+      const double descriptors = portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]);
+      // More units would wait for more descriptors at once.
+      if (still_.empty() && qps_ < all_units_ && descriptors >= largely * units_)
+        return "descriptor fetch of " + adapter(i);
+      const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
+      if (engine >= saturated_group) return "requester send engine of " + adapter(i);
+      if (room >= mostly && held("gather leave", i, "payload") >= saturated_group)
+        return "payload reads of " + adapter(i);
+      return "processing units of " + adapter(i);
+    }
     return {};
+  }
+  /// Part of the time in which the send engine had no place to put a packet.
+  double waits_for_room(unsigned i) const {
+    return held("requester send engine", i, "egress credits") + held("requester send engine", i, "gather") -
+           2 * held("requester send engine", i, "");
   }
 
   hosts::pair_if& system_;
   const utilisation& before_;
   const utilisation& after_;
-  unsigned qps_, units_ = 0;  // of one adapter: units that so many queue pairs can occupy
+  unsigned qps_, all_units_ = 0, units_ = 0;  // of one adapter; those that so many queue pairs can occupy
   std::vector<share> shares_;
   std::string still_;  // the first of the standstills that lasted for most of the time
 };

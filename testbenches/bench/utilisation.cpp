@@ -67,6 +67,21 @@ void add_counted(utilisation& u, const sim::clock_domain& clock) {
   }
 }
 
+/// <adapter>.<counter>: cycles in which all places were taken, and of what.
+struct all_taken {
+  const char* counter;
+  const char* name;
+};
+constexpr std::array<all_taken, 7> taken_places{{
+    {"requester.contexts.full_cycles", "contexts of adapter "},
+    {"responder.contexts.full_cycles", "contexts of adapter "},
+    {"responder.histories.full_cycles", "histories of adapter "},
+    {"responder.srqs.full_cycles", "contexts of shared receive queues of adapter "},
+    {"completion.cq_cache.full_cycles", "contexts of completion queues of adapter "},
+    {"pcie.dma.gather.full_cycles", "payload reads of adapter "},
+    {"pcie.dma.read_generator.full_cycles", "payload reads of adapter "},
+}};
+
 /// Of all priorities of both ports.
 std::uint64_t longest_pause(const sim::statistics& statistics, const std::string& adapter) {
   std::uint64_t longest = 0;
@@ -93,8 +108,15 @@ void add_memory_writes(utilisation& u, hosts::node& n, const sim::statistics& st
   u.resources.push_back(
       {"memory writes of host " + std::string(n.name()), clock.edge_time(writes) - clock.edge_time(0)});
 }
-void add_processor(utilisation& u, const sim::statistics& statistics, const std::string& own) {
+/// That of the host's own programs, and one of each guest with a virtual function.
+void add_processors(utilisation& u, const sim::statistics& statistics, const hosts::node& n) {
+  const std::string own = n.name();
   u.resources.push_back({"processor " + own, statistics.value(own + "_bus.busy_ps")});
+  for (unsigned f = 1; f <= n.functions(); ++f) {
+    const std::string number = std::to_string(f);
+    u.resources.push_back(
+        {"processor of function " + number + ", " + own, statistics.value(own + "_bus_vf" + number + ".busy_ps")});
+  }
 }
 void add_adapter(utilisation& u, hosts::node& n) {
   for (const sim::clock_domain* clock : n.nic().clocks()) add_counted(u, *clock);
@@ -140,7 +162,7 @@ utilisation measure_utilisation(hosts::pair_if& system) {
   u.at = system.now_ps();
   for (const hosts::pair_if::line& l : system.lines()) u.resources.push_back({l.name, l.busy_ps});
   for (unsigned side = 0; side < 2; ++side) add_buses(u, system.statistics(), system.name(side));
-  for (unsigned side = 0; side < 2; ++side) add_processor(u, system.statistics(), system.name(side));
+  for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_processors(u, system.statistics(), *n);
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_adapter(u, *n);
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) {
     add_counted(u, n->root().domain());
@@ -153,6 +175,9 @@ utilisation measure_utilisation(hosts::pair_if& system) {
       return clock.edge_time(system.statistics().value(own + ".adapter." + counter)) - clock.edge_time(0);
     };
     u.units_ps[side] = of("requester.unit_busy_cycles");
+    u.unit_contexts_ps[side] = of("requester.unit_context_cycles");
+    u.unit_descriptors_ps[side] = of("requester.unit_descriptor_cycles");
+    for (const all_taken& t : taken_places) u.taken.emplace_back(t.name + own, of(t.counter));
     u.paused_ps[side] = longest_pause(system.statistics(), own + ".adapter");
     for (const char* port : {".adapter.port1", ".adapter.port2"})
       u.dropped[side] += system.statistics().value(own + port + ".drop_overflow");
@@ -198,7 +223,7 @@ utilisation measure_utilisation(hosts::network& system) {
     hosts::node& n = system.host(i);
     const std::string own = n.name();
     add_buses(u, system.statistics(), own);
-    add_processor(u, system.statistics(), own);
+    add_processors(u, system.statistics(), n);
     add_adapter(u, n);
     add_counted(u, n.root().domain());
     add_memory_writes(u, n, system.statistics());

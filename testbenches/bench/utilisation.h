@@ -26,10 +26,14 @@ struct utilisation {
     std::vector<std::pair<std::string, std::uint64_t>> blocked_ps{};
     bool memory = false;
   };
-  std::vector<resource> resources;           ///< the same ones in the same order in every measurement of a system
-  std::array<std::uint64_t, 2> units_ps{};   ///< processing units of both adapters, summed over the units
-  std::array<std::uint64_t, 2> paused_ps{};  ///< their ports, of the priority that was so for longest
-  std::array<std::uint64_t, 2> dropped{};    ///< frames for which their ports had no room
+  std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
+  std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
+  std::array<std::uint64_t, 2> unit_contexts_ps{};     ///< of these, for contexts that were not on chip,
+  std::array<std::uint64_t, 2> unit_descriptors_ps{};  ///< and for descriptors
+  std::array<std::uint64_t, 2> paused_ps{};            ///< their ports, of the priority that was so for longest
+  std::array<std::uint64_t, 2> dropped{};              ///< frames for which their ports had no room
+  /// Time in which as many were under way at once as can be: "payload reads of adapter a". Several may have one name.
+  std::vector<std::pair<std::string, std::uint64_t>> taken;
   /// Time of an engine in which it stood still for contexts that were not on chip.
   struct stall {
     std::string engine;  ///< name of the resource
@@ -42,8 +46,9 @@ struct utilisation {
   sim::time_ps at = 0;
 };
 
-/// Wire, PCIe, processors, and every engine and every memory with counted ports of both adapters (sim::server,
-/// sim::memory_ports). A memory is in use for the cycles in which all of its ports would have made its accesses.
+/// Wire, PCIe, processors (of a guest with a virtual function its own), and every engine and every memory with counted
+/// ports of both adapters (sim::server, sim::memory_ports). A memory is in use for the cycles in which all of its ports
+/// would have made its accesses.
 utilisation measure_utilisation(hosts::pair_if& system);
 /// The same of all lines, hosts and adapters of a network.
 utilisation measure_utilisation(hosts::network& system);
@@ -65,19 +70,26 @@ std::vector<std::pair<std::string, double>> standstills_between(const utilisatio
 /// 1. the busiest resource when it was in use for at least 92 % of the time; its contexts where a send or READ engine
 ///    stood still for them for more than a quarter of it. Of the engines of an atomic unit that must be all of them (85
 ///    % on average); where it is as many as there are queue pairs, it is the order of each one's atomics, and where the
-///    next one waits for a lock, the locks. They come behind a link that was in use as long, for which they wait. From
-///    98 % on an equal one of another kind is named with it ("A and B"): more of one of them gives nothing. Below, what
-///    was waited for in more of the time (3, 4) comes before it;
-/// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; the contexts, when
-///    the processing units that so many queue pairs can occupy were in use and the send engine stood still for them;
-/// 3. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest;
-/// 4. the reads of payload, when gather waited for nothing else, there was no room behind it (egress credits), and the
-///    port was not paused;
-/// 5. when the processing units were in use and the port was not paused, the service of a queue pair;
-/// 6. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
-/// 7. the window.
-/// Of 3, 4, and what stands still by number, READs under way and window among them, so many are under way for as long
-/// as each takes: what shortens that gives something as well.
+///    next one waits for a lock, the locks. They come behind a link that was in use as long, for which they wait. Equal
+///    ones of other kinds are named with it ("A and B"): more of one of them gives nothing. So are processing units
+///    that a processor feeds, where there are more of them than queue pairs and these had theirs for 95 %. Below 98 %,
+///    what was waited for in more of the time (4 to 6) comes before it;
+/// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
+///    not ready;
+/// 3. the contexts, when the processing units that so many queue pairs can occupy were in use, and waited for them for
+///    half of the time or the send engine stood still for them;
+/// 4. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest;
+/// 5. what has places for several at once that were all taken: fetches of contexts or histories, reads of payload;
+/// 6. the reads of payload, when gather or the READ generator waited for nothing else, there was no room behind it
+///    (egress credits, gathers), and the port was not paused;
+/// 7. the message table, when queue pairs stood still for it in 92 % of the time;
+/// 8. when the processing units were in use and the port was not paused: the fetch of descriptors, where fewer queue
+///    pairs than units wait for it in 70 % of the time; the send engine in use for 85 %; the reads of payload, when the
+///    send engine waits for room in half of the time; else the service of a queue pair;
+/// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
+/// 10. processing units that were in use for 85 %, or the window.
+/// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so
+/// many are under way for as long as each takes: what shortens that gives something as well.
 std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

@@ -109,7 +109,10 @@ const std::vector<resource>& known_resources() {
   return all;
 }
 
-std::string what_gives_more(const std::string& limit) {
+namespace {
+
+/// Of one resource: adds to `all`.
+void add_ways(const std::string& limit, std::vector<std::string>& all) {
   // What a name of limited_by begins with, and the resources that give more of it. The first that fits counts.
   static const std::vector<std::pair<const char*, std::vector<const char*>>> names{
       {"window", {"window"}},
@@ -142,9 +145,6 @@ std::string what_gives_more(const std::string& limit) {
       {"responder history memory", {"ports of memories"}},
       {"responder srq memory", {"ports of memories"}},
   };
-  if (limit.rfind("time-outs", 0) == 0)
-    return "fewer losses (--faults, drop_overflow of ports); a shorter ack_timeout of the workload";
-  std::vector<std::string> all;
   const auto add = [&all](const resource& r) {
     for (const resource_knob& k : r.knobs) {
       const std::string path = k.path;
@@ -159,6 +159,19 @@ std::string what_gives_more(const std::string& limit) {
                                          : std::find(named->second.begin(), named->second.end(), std::string(r.name)) !=
                                                named->second.end();
     if (is) add(r);
+  }
+}
+
+}  // namespace
+
+std::string what_gives_more(const std::string& limit) {
+  if (limit.rfind("time-outs", 0) == 0)
+    return "fewer losses (--faults, drop_overflow of ports); a shorter ack_timeout of the workload";
+  std::vector<std::string> all;
+  for (std::size_t at = 0; at < limit.size();) {  // "A and B": more of both
+    const std::size_t end = std::min(limit.find(" and ", at), limit.size());
+    add_ways(limit.substr(at, end - at), all);
+    at = end + (end < limit.size() ? 5 : 0);
   }
   return fmt::format("{}", fmt::join(all, ", "));
 }
