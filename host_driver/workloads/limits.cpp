@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/sim/check.h"
@@ -68,6 +69,18 @@ void check_loop(const workload_config& w) {
     refuse(w, "open.on_ps: expected above 0");
 }
 
+void check_ping_pong(const workload_config& w) {
+  if (w.open) refuse(w, "open: an answered message is posted behind the answer before it, expected a closed loop");
+  for (const auto& [field, value] :
+       {std::pair{"depth", w.depth}, std::pair{"batch", w.batch}, std::pair{"signal_every", w.signal_every}})
+    check_range(w, field, value, 1, 1);
+  if (w.verbs.size() != 1) refuse(w, "verbs: expected one of messages that are answered");
+  const verb& v = *w.verbs.front().what;
+  if (v.reads) refuse(w, std::string("verbs: ") + v.name + " has its answer, expected one that sends or writes");
+  if (w.sizes.smallest() != w.sizes.largest()) refuse(w, "sizes: expected one of messages that are answered");
+  if (!v.receives) check_range(w, "sizes", w.sizes.smallest(), 1, longest_message);  // 0 bytes cannot be waited for
+}
+
 }  // namespace
 
 void check(const workload_config& w, const fabric::topology& shape, bool endless) {
@@ -77,6 +90,7 @@ void check(const workload_config& w, const fabric::topology& shape, bool endless
     refuse(w, "to: " + shape.hosts()[w.to.front()] + " is where it comes from, expected another host");
   check_messages(w);
   check_loop(w);
+  if (w.ping_pong) check_ping_pong(w);
   check_range(w, "memory.number", w.memory.number, 1, most_regions);
   check_range(w, "memory.bytes", w.memory.bytes, w.sizes.largest(), longest_region);
   if (w.end != 0 && w.end <= w.start) refuse(w, "end: is not behind start");

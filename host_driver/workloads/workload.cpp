@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host_driver/workloads/ping_pong.h"
 #include "host_driver/workloads/workload_receiver.h"
 #include "host_driver/workloads/workload_sender.h"
 
@@ -21,6 +22,15 @@ workload::workload(hosts::network& system, const workload_config& config, onlook
       results_.back().to = to;
     }
   std::uint32_t lanes = 0;
+  if (config_.ping_pong) {
+    o.send_depth = o.receive_depth = hosts::connection_options{}.send_depth;
+    for (const unsigned from : config_.from)
+      for (unsigned t = 0; t < config_.threads; ++t) {
+        ping_pongs_.push_back(std::make_unique<workloads::ping_pong>(*this, from, t, lanes));
+        lanes += static_cast<std::uint32_t>(ping_pongs_.back()->lanes());
+      }
+    return;
+  }
   for (const unsigned from : config_.from)
     for (unsigned t = 0; t < config_.threads; ++t) {
       senders_.push_back(std::make_unique<workload_sender>(*this, from, t, lanes));
@@ -45,7 +55,14 @@ std::size_t workload::pair_of(unsigned from, unsigned to) const {
   return static_cast<std::size_t>(at - results_.begin());
 }
 
+std::uint64_t workload::share_of_messages(unsigned thread) const {
+  const std::uint64_t all = config_.messages;
+  return all == 0 ? ~std::uint64_t{0} : all / config_.threads + (thread < all % config_.threads ? 1 : 0);
+}
+
 void workload::create(unsigned host) {
+  for (auto& p : ping_pongs_) p->create(host);
+  if (config_.ping_pong) return;
   const auto has_part = [host](const std::vector<unsigned>& hosts) {
     return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
   };
@@ -58,6 +75,7 @@ void workload::create(unsigned host) {
 }
 
 void workload::connect(unsigned host) {
+  for (auto& p : ping_pongs_) p->connect(host);
   for (auto& s : senders_)
     if (s->host() == host) s->connect();
   for (auto& r : receivers_)
@@ -65,11 +83,25 @@ void workload::connect(unsigned host) {
 }
 
 unsigned workload::senders_of(unsigned host) const {
-  return static_cast<unsigned>(
-      std::count_if(senders_.begin(), senders_.end(), [host](const auto& s) { return s->host() == host; }));
+  const auto is_its = [host](const auto& s) { return s->host() == host; };
+  return static_cast<unsigned>(std::count_if(senders_.begin(), senders_.end(), is_its) +
+                               std::count_if(ping_pongs_.begin(), ping_pongs_.end(), is_its));
+}
+
+void workload::ping(unsigned host, unsigned thread, const workload_times& t) {
+  const auto first =
+      std::find_if(ping_pongs_.begin(), ping_pongs_.end(), [host](const auto& p) { return p->host() == host; });
+  workloads::ping_pong& p = **(first + thread);
+  p.send(t);
+  for (const unsigned to : config_.to) {
+    if (!p.answers_at(to)) continue;
+    system_.wait_until(system_.now_ps() + system_.lookahead(), to, hosts::network::turn::rank::visitor);
+    p.sender_has_ended(to);
+  }
 }
 
 void workload::send(unsigned host, unsigned thread, const workload_times& t) {
+  if (config_.ping_pong) return ping(host, thread, t);
   const auto first =
       std::find_if(senders_.begin(), senders_.end(), [host](const auto& s) { return s->host() == host; });
   workload_sender& s = **(first + thread);
@@ -83,11 +115,16 @@ void workload::send(unsigned host, unsigned thread, const workload_times& t) {
   }
 }
 
-bool workload::receives_at(unsigned host) const {
-  return takes_receives() && std::find(config_.to.begin(), config_.to.end(), host) != config_.to.end();
+unsigned workload::receivers_of(unsigned host) const {
+  if (config_.ping_pong)
+    return static_cast<unsigned>(
+        std::count_if(ping_pongs_.begin(), ping_pongs_.end(), [host](const auto& p) { return p->answers_at(host); }));
+  return takes_receives() && std::find(config_.to.begin(), config_.to.end(), host) != config_.to.end() ? 1 : 0;
 }
 
-void workload::receive(unsigned host, const workload_times& t) {
+void workload::receive(unsigned host, unsigned nth, const workload_times& t) {
+  for (auto& p : ping_pongs_)
+    if (p->answers_at(host) && nth-- == 0) return p->answer(host);
   for (auto& r : receivers_)
     if (r->host() == host) r->run(t);
 }

@@ -30,10 +30,14 @@ struct workload_config {
   std::vector<verb_part> verbs{{find_verb("write"), 1}};  ///< of each message by chance
   message_sizes sizes;                                    ///< but of atomics, which have 8 bytes
   std::optional<arrival_config> open;                     ///< of each sending host; without: a closed loop
-  unsigned threads = 1;                                   ///< on each sending host, each with queue pairs of its own
-  unsigned qps = 1;                                       ///< of a thread, to each receiver
-  unsigned depth = 16;                                    ///< messages under way on a queue pair, at most
-  unsigned batch = 1;                                     ///< work requests of a doorbell, at most `depth`
+  /// The other host answers each message by one like it, and a latency is half of the round trip
+  /// (workloads::ping_pong). One message of a thread is under way: `depth`, `batch` and `signal_every` are 1. One verb,
+  /// one size.
+  bool ping_pong = false;
+  unsigned threads = 1;  ///< on each sending host, each with queue pairs of its own
+  unsigned qps = 1;      ///< of a thread, to each receiver
+  unsigned depth = 16;   ///< messages under way on a queue pair, at most
+  unsigned batch = 1;    ///< work requests of a doorbell, at most `depth`
   /// Every so many messages of a queue pair have a completion, at most `depth`; in an open loop each has.
   unsigned signal_every = 1;
   bool random_queue_pairs = false;  ///< messages choose one by chance, else they take turns; receivers with them
@@ -60,7 +64,8 @@ struct workload_result {
   // Of those that are measured:
   std::uint64_t completed = 0, bytes = 0;
   std::uint64_t received_in_time = 0, received_bytes = 0;
-  /// From the post, or in an open loop the arrival, to the completion that is polled; of messages that have one.
+  /// From the post, or in an open loop the arrival, to the completion that is polled; of messages that have one. Of
+  /// those that are answered half of the time from the post to the answer.
   latency_record latencies;
 };
 
@@ -73,6 +78,7 @@ struct workload_times {
   sim::time_ps measure_from = 0;
 };
 
+class ping_pong;
 class workload_sender;
 class workload_receiver;
 
@@ -90,10 +96,10 @@ class workload {
   /// Threads of a host that send, each of which runs send() in a process of its own.
   unsigned senders_of(unsigned host) const;
   void send(unsigned host, unsigned thread, const workload_times& t);
-  /// Whether a process of the host runs receive().
-  bool receives_at(unsigned host) const;
-  /// Returns when all senders have ended and nothing more is to come.
-  void receive(unsigned host, const workload_times& t);
+  /// Processes of the host that run receive().
+  unsigned receivers_of(unsigned host) const;
+  /// The `nth` of them. Returns when all who send to it have ended and nothing more is to come.
+  void receive(unsigned host, unsigned nth, const workload_times& t);
 
   const workload_config& config() const { return config_; }
   /// Completions only say that messages were sent.
@@ -110,8 +116,12 @@ class workload {
   std::uint64_t completed() const { return completed_; }
 
  private:
+  friend ping_pong;
   friend workload_sender;
   friend workload_receiver;
+  /// ~0: any number.
+  std::uint64_t share_of_messages(unsigned thread) const;
+  void ping(unsigned host, unsigned thread, const workload_times& t);
   void failed(unsigned from, unsigned to, const std::string& why);
   std::size_t pair_of(unsigned from, unsigned to) const;
   hosts::endpoint& at(unsigned host, std::size_t nth);
@@ -123,6 +133,7 @@ class workload {
   std::vector<std::unique_ptr<host_regions>> memory_;          // by host; nullptr where it has no part
   std::vector<std::unique_ptr<workload_sender>> senders_;      // by host of `from`, then thread
   std::vector<std::unique_ptr<workload_receiver>> receivers_;  // by host of `to`
+  std::vector<std::unique_ptr<ping_pong>> ping_pongs_;         // of config_.ping_pong, instead of both
   std::uint64_t completed_ = 0;
   std::string failure_;
 };

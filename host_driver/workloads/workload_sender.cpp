@@ -10,10 +10,6 @@ namespace {
 
 constexpr unsigned longest_batch = 32;  // requests of a call of post_send
 
-std::uint64_t share_of(std::uint64_t messages, unsigned threads, unsigned thread) {
-  return messages == 0 ? ~std::uint64_t{0} : messages / threads + (thread < messages % threads ? 1 : 0);
-}
-
 /// Of independent sequences (SplitMix64: Steele et al., OOPSLA 2014).
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t nth) {
   std::uint64_t z = seed + (nth + 1) * 0x9e3779b97f4a7c15u;
@@ -25,10 +21,7 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t nth) {
 }  // namespace
 
 workload_sender::workload_sender(workload& of, unsigned host, unsigned thread, std::uint32_t first_lane)
-    : of_(of),
-      host_(host),
-      to_send_(share_of(of.config_.messages, of.config_.threads, thread)),
-      random_(mixed(of.config_.seed, 2 * first_lane)) {
+    : of_(of), host_(host), to_send_(of.share_of_messages(thread)), random_(mixed(of.config_.seed, 2 * first_lane)) {
   const workload_config& c = config();
   for (const unsigned to : c.to) {
     if (to == host) continue;

@@ -29,7 +29,8 @@ void workload_set::set_up(unsigned host) {
 void workload_set::start(unsigned host, const workload_times& t) {
   for (auto& each : all_) {
     workload* const w = each.get();
-    if (w->receives_at(host)) processes_.spawn(host, [w, host, t] { w->receive(host, t); });
+    for (unsigned nth = 0; nth < w->receivers_of(host); ++nth)
+      processes_.spawn(host, [w, host, nth, t] { w->receive(host, nth, t); });
     for (unsigned thread = 0; thread < w->senders_of(host); ++thread)
       processes_.spawn(host, [this, w, host, thread, t] {
         w->send(host, thread, t);

@@ -92,7 +92,9 @@ nlohmann::json workloads_json(const workloads::workload_set& workloads, const fa
     }
     nlohmann::json j = {{"name", w.config().name},
                         {"verbs", verbs_of(w.config())},
-                        {"loop", w.config().open ? "open" : "closed"},
+                        {"loop", w.config().open        ? "open"
+                                 : w.config().ping_pong ? "ping-pong"
+                                                        : "closed"},
                         {"background", w.config().background}};
     j.update(to_json(sum, latencies, is_told_by_receives(w)));
     if (w.config().open) j["most_waiting"] = w.most_waiting();
@@ -135,6 +137,10 @@ void print_workloads(const nlohmann::json& workloads, const nlohmann::json& sum)
     if (w.contains("failure")) fmt::print("{:<12} failed: {}\n", name, w["failure"].get<std::string>());
   }
   if (workloads.size() > 1) print_row("all", "", "", sum);
+  for (const nlohmann::json& w : workloads)
+    if (w["loop"] == "ping-pong")
+      fmt::print("\n{}: each message is answered, and latencies are halves of round trips\n",
+                 w["name"].get<std::string>());
 }
 
 }  // namespace rnic::program

@@ -160,6 +160,26 @@ void read_arrivals(const section& s, const toml::node& node, workload_config& w)
   w.open = a;
 }
 
+/// loop = "ping-pong": messages that are answered, one at a time.
+void read_loop(const section& s, const toml::node& node, workload_config& w) {
+  unsigned word = 0;
+  w.ping_pong = s.word("loop", {"closed", "ping-pong"}, word) && word == 1;
+  if (!w.ping_pong) {
+    if (s.has("loop") && w.open) s.fail(*s.find("loop"), "loop: closed, but arrivals make an open one");
+    return;
+  }
+  for (const char* key : {"arrivals", "verbs", "size_cdf", "sizes", "depth", "batch", "signal_every", "queue_pairs",
+                          "regions", "region_bytes", "addresses"})
+    if (s.has(key))
+      s.fail(*s.find(key), std::string(key) + R"(: only without loop = "ping-pong", which has one message at a time)");
+  w.depth = 1;
+  const workloads::verb& v = *w.verbs.front().what;
+  const toml::node& at = s.has("verb") ? *s.find("verb") : node;
+  if (v.reads) s.fail(at, std::string("verb: ") + v.name + R"( has its answer, expected without loop = "ping-pong")");
+  if (!v.receives && w.sizes.smallest() == 0)
+    s.fail(*s.find("size"), std::string("size: 0 bytes cannot be waited for with ") + v.name + ", expected 1 or more");
+}
+
 /// Windows, doorbells and completions of a closed loop must leave room for a batch.
 void check_window(const section& s, const toml::node& node, const workload_config& w) {
   if (w.depth >= workloads::least_depth(w)) return;
@@ -186,7 +206,7 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
            "off_us",      "threads",       "qps",          "depth",      "batch",     "signal_every",
            "queue_pairs", "regions",       "region_bytes", "addresses",  "inline",    "inline_receive",
            "messages",    "start_us",      "end_us",       "background", "ports",     "transport",
-           "priority",    "traffic_class", "ack_timeout",  "mtu"});
+           "priority",    "traffic_class", "ack_timeout",  "mtu",        "loop"});
   workload_config w;
   w.name = std::to_string(number);
   s.text("name", w.name);
@@ -209,6 +229,7 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   read_verbs(s, w);
   read_sizes(s, w);
   read_arrivals(s, node, w);
+  read_loop(s, node, w);
   s.number("threads", 1, workloads::most_threads, w.threads);
   s.number("qps", 1, workloads::most_qps, w.qps);
   s.number("depth", 1, workloads::most_depth, w.depth);

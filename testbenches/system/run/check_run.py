@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rnic run: latencies of an open loop against queueing theory; goodput against the line's bound; verbs, sizes, addresses,
 doorbells and completions against captures (tshark) and counters; parameters of single hosts; faults, datagrams and
-overload; a file and a seed give the same bytes however the simulation is run; short forms do what their commands do; wrong
+overload; answered messages against rnic latency; a file and a seed give the same bytes however the simulation is run; short forms do what their commands do; wrong
 files are refused in one line.
 
 usage: check_run.py PROGRAM
@@ -288,6 +288,89 @@ def check_repeatable(c):
              "the file's seed and --seed differ")
 
 
+# ---------------------------------------------------------------- answered messages
+
+ANSWERED = """
+[[workload]]
+name = "probe"
+loop = "ping-pong"
+from = "h1"
+to = "h2"
+verb = "%s"
+transport = "%s"
+size = %d
+messages = %d
+"""
+
+
+def check_ping_pong(c):
+    """Half of a round trip is what `rnic latency` says of the same message, which is held against published figures."""
+    for verb, transport, size in (("write", "rc", 2), ("write", "rc", 4096), ("send", "rc", 64), ("write_imm", "uc", 5000),
+                                  ("send_imm", "ud", 1024), ("write", "xrc", 300), ("send", "xrc", 3000)):
+        what = "answered %s %s %d" % (verb, transport, size)
+        row = c.call("latency", "--verb", verb, "--transport", transport, "--sizes", str(size), "--iterations", "60",
+                     "--warm-up", "0")[0]["rows"][0]
+        result, said = c.call("run", c.file(ANSWERED % (verb, transport, size, 60)))
+        of, latency = result["workloads"][0], result["workloads"][0]["latency"]
+        c.expect(of["loop"] == "ping-pong" and "probe: each message is answered" in said, "%s: %s" % (what, said))
+        c.expect(of["offered"] == of["completed"] == latency["count"] == 60 and of["unfinished"] == 0 and
+                 of.get("lost", 0) == 0, "%s: %s" % (what, of))
+        for key, of_row in ("min", "min_us"), ("p50", "typical_us"), ("mean", "avg_us"):
+            # Messages begin at other moments of the clocks, by which a longer one is a little sooner or later.
+            c.expect(abs(latency[key] / row[of_row] - 1) < 0.02, "%s: %s is %.6f us, rnic latency says %.6f us" %
+                     (what, key, latency[key], row[of_row]))
+        # One round trip behind the other, and no pause between two.
+        by_rate = of["rate_mpps"] * 2 * latency["mean"]
+        c.expect(0.95 < by_rate < 1.02, "%s: rate times round trip is %.4f" % (what, by_rate))
+        for host, packets in ("h1", 60), ("h2", 60):
+            sent = result["counters"]["%s.adapter.completion.cqe" % host]
+            c.expect(sent >= packets, "%s: %s has %d completions" % (what, host, sent))
+
+
+def check_ping_pong_runs(c):
+    """Threads, queue pairs and hosts; the end by time; beside a load; over a link that loses."""
+    text = """
+duration_us = 1000
+warm_up_us = 20
+[topology]
+kind = "star"
+hosts = 4
+[[workload]]
+name = "probe"
+loop = "ping-pong"
+from = ["h1", "h2"]
+to = ["h3", "h4"]
+verb = "%s"
+size = 64
+threads = 3
+qps = 2
+%s"""
+    load = '[[workload]]\nname = "load"\nfrom = ["h1", "h2"]\nto = "h4"\nsize = 65536\ndepth = 4\n'
+    for verb in "write", "send":
+        alone, loaded = (c.experiment(text % (verb, more)) for more in ("", load))
+        for r in alone, loaded:
+            probe = r["workloads"][0]
+            c.expect(len(probe["flows"]) == 4 and all(f["completed"] > 20 and f["unfinished"] == 0 for f in probe["flows"]),
+                     "%s: %s" % (verb, [(f["completed"], f["unfinished"]) for f in probe["flows"]]))
+            c.expect(probe["latency"]["count"] == probe["completed"], "%s: samples" % verb)
+            # Little's law: each thread has one message under way, for two latencies.
+            by_little = probe["rate_mpps"] * 2 * probe["latency"]["mean"]
+            c.expect(5.6 < by_little < 6.1, "%s: Little's law with 6 threads: %.3f" % (verb, by_little))
+        quiet, busy = (next(f for f in r["workloads"][0]["flows"] if (f["from"], f["to"]) == ("h1", "h4"))["latency"]["p90"]
+                       for r in (alone, loaded))
+        c.expect(busy > 2 * quiet, "%s: a load changes %.3f us to %.3f us" % (verb, quiet, busy))
+        again = c.experiment(text % (verb, load))
+        c.expect(again["workloads"] == loaded["workloads"], "%s: another result of the same file" % verb)
+    faults = '[faults]\nat = "h1"\ndrop = 5\n'
+    r = c.experiment(ANSWERED % ("send", "rc", 64, 60) + faults)
+    slow = r["workloads"][0]["latency"]
+    c.expect(slow["count"] == 60 and slow["max"] > 10 * slow["p50"], "loss over rc: %s" % slow)
+    r = c.experiment(ANSWERED % ("send", "uc", 64, 200) + faults, status=1)
+    of = r["workloads"][0]
+    c.expect(of["lost"] == 1 and of["offered"] == of["completed"] + 1 < 200 and "lost" in of["failure"], "loss over uc: %s" %
+             {k: of.get(k) for k in ("lost", "offered", "completed", "failure")})
+
+
 def check_short_forms(c):
     for command, options in (("latency", ["--sizes", "2,64", "--verb", "read", "--set", "adapter.clock_khz=400000"]),
                              ("latency", ["--functions", "2", "--function", "1", "--sizes", "8", "--ttl", "9"]),
@@ -341,6 +424,12 @@ def check_refusals(c):
             (head + "arrivals = \"poisson\"\nrate_mpps = 1\nbatch = 2\n", ["batch", "closed"]),
             (head + "depth = 4\nbatch = 4\nsignal_every = 2\n", ["depth: 4", "5 or more"]),
             (head + "region_bytes = 64\n", ["region_bytes: 64", "65536"]),
+            (head + "loop = \"pingpong\"\n", ["loop", "closed, ping-pong"]),
+            (head + "loop = \"ping-pong\"\ndepth = 2\n", ["depth", "ping-pong", "one message"]),
+            (head + "loop = \"ping-pong\"\narrivals = \"poisson\"\nrate_mpps = 1\n", ["arrivals", "ping-pong"]),
+            (head + "loop = \"closed\"\narrivals = \"poisson\"\nrate_mpps = 1\n", ["loop: closed", "open"]),
+            (head + "loop = \"ping-pong\"\nverb = \"read\"\n", ["read", "has its answer"]),
+            (head + "loop = \"ping-pong\"\nsize = 0\n", ["size: 0", "write"]),
             (head + "inline_receive = 600\n", ["inline_receive", "512"]),
             (head + "priority = 3\n", ["priority", "vlan"]),
             (head + "ports = 2\n", ["port 2 of h1", "no cable"]),
@@ -368,4 +457,4 @@ if __name__ == "__main__":
         print("tshark is not installed")
         sys.exit(77)
     sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
-                                        check_losses, check_repeatable, check_short_forms, check_examples, check_refusals)))
+                                        check_losses, check_ping_pong, check_ping_pong_runs, check_repeatable, check_short_forms, check_examples, check_refusals)))

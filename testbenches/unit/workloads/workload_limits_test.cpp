@@ -91,5 +91,40 @@ TEST(WorkloadLimits, LoopsHaveRoomAndAnEnd) {
             "workload");
 }
 
+TEST(WorkloadLimits, AnsweredMessagesAreOneAtATime) {
+  const auto answered = [](const std::function<void(workload_config&)>& change) {
+    return refusal([&change](workload_config& w) {
+      w.ping_pong = true;
+      w.depth = 1;
+      change(w);
+    });
+  };
+  EXPECT_EQ(answered([](workload_config& w) { w.threads = 4, w.qps = 9; }), "");
+  EXPECT_EQ(answered([](workload_config& w) { w.depth = 2; }), "workload w: depth: 2 is not legal, expected 1 to 1");
+  EXPECT_EQ(answered([](workload_config& w) {
+              w.open = arrival_config{arrival_config::process::poisson, 1e6, 0, 0};
+            }),
+            "workload w: open: an answered message is posted behind the answer before it, expected a closed loop");
+  EXPECT_EQ(answered([](workload_config& w) {
+              w.verbs.push_back({find_verb("send"), 1});
+            }),
+            "workload w: verbs: expected one of messages that are answered");
+  EXPECT_EQ(answered([](workload_config& w) {
+              w.verbs = {{find_verb("fadd"), 1}};
+            }),
+            "workload w: verbs: fadd has its answer, expected one that sends or writes");
+  EXPECT_EQ(answered([](workload_config& w) {
+              w.sizes = message_sizes::list({{64, 1}, {4096, 1}});
+            }),
+            "workload w: sizes: expected one of messages that are answered");
+  EXPECT_EQ(answered([](workload_config& w) { w.sizes = message_sizes(0); }),
+            "workload w: sizes: 0 is not legal, expected 1 to 1073741824");
+  EXPECT_EQ(answered([](workload_config& w) {
+              w.sizes = message_sizes(0);
+              w.verbs = {{find_verb("send"), 1}};
+            }),
+            "");
+}
+
 }  // namespace
 }  // namespace rnic::workloads

@@ -9,9 +9,11 @@ import { utilisation } from './utilisation.js';
 
 const has = (l) => l && l.count > 0 && isNumber(l.p50);
 const workloadsOf = (entry) => entry.result.workloads || [];
+/** Its messages are answered, and its latencies are halves of round trips. */
+const isAnswered = (w) => w.loop === 'ping-pong';
 /** All workloads with latencies; and what is measured of all together, where it says more. */
 function measuredOf(entry) {
-  const list = workloadsOf(entry).map((w) => ({ ...w, name: w.name + (w.background ? ' (background)' : '') }));
+  const list = workloadsOf(entry).map((w) => ({ ...w, name: w.name + (w.background ? ' (background)' : '') + (isAnswered(w) ? ' (half round trip)' : '') }));
   return (list.filter((w) => !w.background).length > 1 && entry.result.all ? [...list, { ...entry.result.all, name: 'all without background', isSum: true }] : list).filter((w) => has(w.latency));
 }
 const flowsOf = (entry) => workloadsOf(entry).flatMap((w) => (w.flows || []).map((f) => ({ ...f, workload: w.name, name: `${w.name}: ${f.from} to ${f.to}` })));
@@ -24,7 +26,8 @@ export const kind = {
     const all = entry.result.all || {};
     const l = all.latency || {};
     const failed = workloadsOf(entry).filter((w) => w.failure);
-    return `${mpps(all.rate_mpps)}, ${gbps(all.goodput_gbps)}${has(l) ? `; latency ${us(l.p50)} at 50\u00a0%, ${us(l.p99)} at 99\u00a0%, ${us(l.p9999)} at 99.99\u00a0%` : ''}.${all.unfinished ? ` ${count(all.unfinished, 'message')} unfinished: the quantiles are of the others.` : ''}${failed.length ? ` Failed: ${failed.map((w) => `${w.name}: ${w.failure}`).join('; ')}.` : ''}`;
+    const answered = workloadsOf(entry).filter(isAnswered).map((w) => w.name);
+    return `${mpps(all.rate_mpps)}, ${gbps(all.goodput_gbps)}${has(l) ? `; latency ${us(l.p50)} at 50\u00a0%, ${us(l.p99)} at 99\u00a0%, ${us(l.p9999)} at 99.99\u00a0%` : ''}.${all.unfinished ? ` ${count(all.unfinished, 'message')} unfinished: the quantiles are of the others.` : ''}${failed.length ? ` Failed: ${failed.map((w) => `${w.name}: ${w.failure}`).join('; ')}.` : ''}${answered.length ? ` Messages of ${answered.join(', ')} are answered: latencies are halves of round trips.` : ''}`;
   },
 
   together(entries) {
