@@ -7,8 +7,8 @@ namespace rnic::workloads {
 
 namespace {
 
-constexpr unsigned receives_ahead = 64;  // posted before the first message, as perftest does
-constexpr int ping_pong_entries = 256;   // of completion queues, at most receives_ahead of which are in use
+constexpr std::uint64_t receives_ahead = 64;  // posted before the first message, as perftest does
+constexpr int ping_pong_entries = 256;        // of completion queues, at most receives_ahead of which are in use
 constexpr sim::time_ps patience = 10'000 * sim::ps_per_us;  // for a message that may have been lost for good
 
 /// The last byte of message `n`: another one than that of the message before, and than that of empty memory.
@@ -22,6 +22,7 @@ struct ping_pong::end {
   end* peer = nullptr;
   unsigned to = 0;  // the other host
   std::uint32_t nth = 0;
+  std::uint64_t messages = 0;  // that come; ~0: any number
   link_end link;
   hosts::buffer out, in;
 };
@@ -39,26 +40,34 @@ ping_pong::ping_pong(workload& of, unsigned host, unsigned thread, std::uint32_t
       bytes_(of.config_.sizes.largest()),
       headroom_(of.config_.connection.type == IBV_QPT_UD ? datagram_headroom : 0) {
   sends_.host = host;
-  for (const unsigned to : of.config_.to) {
-    if (to == host) continue;
+  make_lanes(first_lane);
+  const bool forever = to_send_ == ~std::uint64_t{0};
+  for (std::size_t i = 0; i < lanes_.size(); ++i)  // they take turns
+    for (end& e : lanes_[i]->ends)
+      e.messages = forever ? to_send_ : to_send_ / lanes_.size() + (i < to_send_ % lanes_.size() ? 1 : 0);
+}
+
+ping_pong::~ping_pong() = default;
+
+void ping_pong::make_lanes(std::uint32_t first_lane) {
+  for (const unsigned to : of_.config_.to) {
+    if (to == host_) continue;
     answers_.emplace_back();
     answers_.back().host = to;
-    for (unsigned i = 0; i < of.config_.qps; ++i) {
+    for (unsigned i = 0; i < of_.config_.qps; ++i) {
       lanes_.push_back(std::make_unique<lane>());
       lane& l = *lanes_.back();
-      l.pair = of.pair_of(host, to);
+      l.pair = of_.pair_of(host_, to);
       for (unsigned k = 0; k < 2; ++k) {
         l.ends[k].nth = first_lane + static_cast<std::uint32_t>(lanes_.size() - 1);
         l.ends[k].peer = &l.ends[1 - k];
-        l.ends[k].to = k == 0 ? to : host;
+        l.ends[k].to = k == 0 ? to : host_;
       }
       sends_.ends.push_back(&l.ends[0]);
       answers_.back().ends.push_back(&l.ends[1]);
     }
   }
 }
-
-ping_pong::~ping_pong() = default;
 
 /// Where the host answers; nullptr: it does not.
 ping_pong::side* ping_pong::side_of(unsigned host) {
@@ -90,7 +99,7 @@ void ping_pong::connect(unsigned host) {
     for (end& e : l->ends) {
       if (e.peer->to != host) continue;
       e.link.connect(e.peer->link, e.nth, e.nth);
-      for (unsigned n = 0; verb_.receives && n < receives_ahead; ++n) post_receive(e);
+      for (std::uint64_t n = 0; verb_.receives && n < std::min(receives_ahead, e.messages); ++n) post_receive(e);
     }
 }
 
@@ -98,10 +107,10 @@ void ping_pong::post_receive(const end& e) const {
   e.link.post_receive(e.in.address(headroom_), bytes_, e.in.region->lkey);
 }
 
-/// Behind message `n` of this queue pair, unless those that are there are enough for the rest.
+/// Behind message `n` of this queue pair, unless those that are there are enough for the rest: perftest's rule, by
+/// which the last messages are answered without this work.
 void ping_pong::receive_another(const end& e, std::uint64_t n) const {
-  const std::uint64_t most = to_send_ / lanes_.size() + 1;
-  if (verb_.receives && (to_send_ == ~std::uint64_t{0} || n + receives_ahead <= most)) post_receive(e);
+  if (verb_.receives && n + receives_ahead <= e.messages) post_receive(e);
 }
 
 /// Where the processor looks for a message that takes no receive.

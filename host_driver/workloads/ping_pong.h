@@ -45,6 +45,7 @@ class ping_pong {
     bool over = false;
   };
   enum class outcome : std::uint8_t { here, nothing, failed };
+  void make_lanes(std::uint32_t first_lane);
   side* side_of(unsigned host);
   void create(side& s, end& e);
   void post_receive(const end& e) const;

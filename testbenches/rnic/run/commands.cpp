@@ -10,7 +10,8 @@ namespace rnic::program {
 
 void add_run(command_line& line) {
   CLI::App& command = line.add(
-      "run", "An experiment: workloads in closed or open loops on a network; goodput, rates and tails of latency");
+      "run",
+      "An experiment: workloads in closed, ping-pong or open loops on a network; goodput, rates and tails of latency");
   auto& o = line.keep(run_options{});
   command
       .add_option("experiment", o.file,

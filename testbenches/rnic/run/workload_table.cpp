@@ -239,9 +239,9 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   unsigned word = 0;
   if (s.word("queue_pairs", {"turn", "random"}, word)) w.random_queue_pairs = word == 1;
   read_memory(s, w);
-  // perftest's, in its tests of latency; room for it makes each descriptor longer.
+  // perftest's, in its tests of latency at any size; room for it makes each descriptor longer.
   const unsigned usual_inline = traffic_options{}.inline_bytes;
-  w.connection.inline_bytes = w.sizes.smallest() <= usual_inline ? usual_inline : 0;
+  w.connection.inline_bytes = w.ping_pong || w.sizes.smallest() <= usual_inline ? usual_inline : 0;
   s.number("inline", 0, w.connection.type == IBV_QPT_UD ? workloads::most_inline_of_datagrams : workloads::most_inline,
            w.connection.inline_bytes);
   s.number("inline_receive", 0, w.connection.type == IBV_QPT_XRC_SEND ? 0 : workloads::most_inline_receive,

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """rnic run: latencies of an open loop against queueing theory; goodput against the line's bound; verbs, sizes, addresses,
 doorbells and completions against captures (tshark) and counters; parameters of single hosts; faults, datagrams and
-overload; answered messages against rnic latency; a file and a seed give the same bytes however the simulation is run; short forms do what their commands do; wrong
-files are refused in one line.
+overload; answered messages against rnic latency; a file and a seed give the same bytes however the simulation is run; short
+forms do what their commands do; wrong files are refused in one line.
 
 usage: check_run.py PROGRAM
 """
@@ -304,31 +304,53 @@ messages = %d
 
 
 def check_ping_pong(c):
-    """Half of a round trip is what `rnic latency` says of the same message, which is held against published figures."""
+    """Half of a round trip is what `rnic latency` says of the same messages, which is held against published figures."""
     for verb, transport, size in (("write", "rc", 2), ("write", "rc", 4096), ("send", "rc", 64), ("write_imm", "uc", 5000),
                                   ("send_imm", "ud", 1024), ("write", "xrc", 300), ("send", "xrc", 3000)):
-        what = "answered %s %s %d" % (verb, transport, size)
-        row = c.call("latency", "--verb", verb, "--transport", transport, "--sizes", str(size), "--iterations", "60",
-                     "--warm-up", "0")[0]["rows"][0]
-        result, said = c.call("run", c.file(ANSWERED % (verb, transport, size, 60)))
-        of, latency = result["workloads"][0], result["workloads"][0]["latency"]
-        c.expect(of["loop"] == "ping-pong" and "probe: each message is answered" in said, "%s: %s" % (what, said))
-        c.expect(of["offered"] == of["completed"] == latency["count"] == 60 and of["unfinished"] == 0 and
-                 of.get("lost", 0) == 0, "%s: %s" % (what, of))
-        for key, of_row in ("min", "min_us"), ("p50", "typical_us"), ("mean", "avg_us"):
-            # Messages begin at other moments of the clocks, by which a longer one is a little sooner or later.
-            c.expect(abs(latency[key] / row[of_row] - 1) < 0.02, "%s: %s is %.6f us, rnic latency says %.6f us" %
-                     (what, key, latency[key], row[of_row]))
-        # One round trip behind the other, and no pause between two.
-        by_rate = of["rate_mpps"] * 2 * latency["mean"]
-        c.expect(0.95 < by_rate < 1.02, "%s: rate times round trip is %.4f" % (what, by_rate))
-        for host, packets in ("h1", 60), ("h2", 60):
-            sent = result["counters"]["%s.adapter.completion.cqe" % host]
-            c.expect(sent >= packets, "%s: %s has %d completions" % (what, host, sent))
+        for messages in 60, 200:  # all receives are there before the first message, or some are posted between them
+            what = "answered %s %s %d, %d messages" % (verb, transport, size, messages)
+            row = c.call("latency", "--verb", verb, "--transport", transport, "--sizes", str(size), "--iterations",
+                         str(messages), "--warm-up", "0")[0]["rows"][0]
+            result, said = c.call("run", c.file(ANSWERED % (verb, transport, size, messages)))
+            of, latency = result["workloads"][0], result["workloads"][0]["latency"]
+            c.expect(of["loop"] == "ping-pong" and "probe: each message is answered" in said, "%s: %s" % (what, said))
+            c.expect(of["offered"] == of["completed"] == latency["count"] == messages and of["unfinished"] == 0 and
+                     of.get("lost", 0) == 0, "%s: %s" % (what, of))
+            for key, of_row in ("min", "min_us"), ("p50", "typical_us"), ("mean", "avg_us"):
+                # The first message comes at another moment of the adapters' clocks.
+                c.expect(abs(latency[key] / row[of_row] - 1) < 0.0005, "%s: %s is %.6f us, rnic latency says %.6f us" %
+                         (what, key, latency[key], row[of_row]))
+            # One round trip behind the other, and no pause between two but for a receive.
+            by_rate = of["rate_mpps"] * 2 * latency["mean"]
+            c.expect(0.95 < by_rate < 1.02, "%s: rate times round trip is %.4f" % (what, by_rate))
+            for host in "h1", "h2":
+                polled = result["counters"]["%s.adapter.completion.cqe" % host]
+                c.expect(polled >= messages, "%s: %s has %d completions" % (what, host, polled))
+
+
+def check_ping_pong_receives(c):
+    """A receive before the answer is in half of the round trips, where ib_send_lat posts one; with an end by time in all."""
+    def half_ns(text, *keys):
+        result = c.experiment(text, "--set", "driver.post_recv_ns=200")
+        latency = result["workloads"][0]["latency"]
+        return [1000 * latency[key] for key in keys]
+    answered = ANSWERED % ("send", "rc", 64, 64)
+    without, = half_ns(answered, "p50")
+    by_count = half_ns(answered.replace("messages = 64", "messages = 200"), "min", "p50", "p90")
+    by_time, = half_ns("duration_us = 300\nwarm_up_us = 20\n" + answered.replace("messages = 64", ""), "p50")
+    for what, more, expected in (("the last of 200", by_count[0] - without, 0), ("most of 200", by_count[1] - without, 100),
+                                 ("by time", by_time - without, 100)):
+        c.expect(abs(more - expected) <= 3, "receives, %s: %.1f ns more than without, expected %d" % (what, more, expected))
+    # Neither WRITE nor the verb's other half has a receive.
+    write = half_ns((ANSWERED % ("write", "rc", 64, 200)), "min", "p90")
+    c.expect(write[1] - write[0] <= 3, "receives: a WRITE has 10 %% that take %.1f ns more" % (write[1] - write[0]))
 
 
 def check_ping_pong_runs(c):
-    """Threads, queue pairs and hosts; the end by time; beside a load; over a link that loses."""
+    """Threads, queue pairs and hosts; the end by time; beside a load; over a link that loses.
+
+    A thread takes its queue pairs in turn, and each message to h4 waits behind 8 messages of the load (105 us of the line), so
+    that the run is long enough for more than 20 messages of each pair of hosts."""
     text = """
 duration_us = 1000
 warm_up_us = 20
@@ -428,6 +450,12 @@ def check_refusals(c):
             (head + "loop = \"ping-pong\"\ndepth = 2\n", ["depth", "ping-pong", "one message"]),
             (head + "loop = \"ping-pong\"\narrivals = \"poisson\"\nrate_mpps = 1\n", ["arrivals", "ping-pong"]),
             (head + "loop = \"closed\"\narrivals = \"poisson\"\nrate_mpps = 1\n", ["loop: closed", "open"]),
+            (head + "loop = 3\n", ["loop", "closed, ping-pong"]),
+            (head + "loop = \"ping-pong\"\nbatch = 2\n", [":6:", "batch", "ping-pong", "one message"]),
+            (head + "loop = \"ping-pong\"\nverbs = { send = 1, write = 1 }\n", ["verbs", "ping-pong", "one message"]),
+            (head + "loop = \"ping-pong\"\nsizes = [64, 128]\n", ["sizes", "ping-pong", "one message"]),
+            (head + "loop = \"ping-pong\"\nthreads = 65\n", ["threads: 65", "1 to 64"]),
+            (head + "loop = \"ping-pong\"\nverb = \"fadd\"\n", [":6:", "fadd", "has its answer", "without loop"]),
             (head + "loop = \"ping-pong\"\nverb = \"read\"\n", ["read", "has its answer"]),
             (head + "loop = \"ping-pong\"\nsize = 0\n", ["size: 0", "write"]),
             (head + "inline_receive = 600\n", ["inline_receive", "512"]),
@@ -457,4 +485,5 @@ if __name__ == "__main__":
         print("tshark is not installed")
         sys.exit(77)
     sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
-                                        check_losses, check_ping_pong, check_ping_pong_runs, check_repeatable, check_short_forms, check_examples, check_refusals)))
+                                        check_losses, check_ping_pong,
+                                        check_ping_pong_receives, check_ping_pong_runs, check_repeatable, check_short_forms, check_examples, check_refusals)))
