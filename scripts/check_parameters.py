@@ -24,7 +24,7 @@ ELSEWHERE = {
     "rnic::hosts::node_config.sides": "a.rtl, b.rtl: hosts::announce",
     "rnic::hosts::node_config.adapter": "adapter::announce",
     "rnic::hosts::two_nodes_config.node": "hosts::announce",
-    "rnic::hosts::two_nodes_config.node_b": "takes no parameters from outside",
+    "rnic::hosts::two_nodes_config.node_b": "node's, where side b differs: program::side_parameters",
     "rnic::hosts::two_nodes_config.timing": "sim.*: hosts::announce",
 }
 

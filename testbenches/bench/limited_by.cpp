@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What limited a run.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <utility>
@@ -57,8 +58,10 @@ class limit_finder {
  public:
   limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps)
       : system_(system), before_(before), after_(after), qps_(qps), shares_(shares_between(before, after)) {
-    all_units_ = system.built_from(0).adapter.requester.processing_units;
-    units_ = std::min(qps, all_units_);
+    for (unsigned side = 0; side < 2; ++side) {
+      all_units_[side] = system.built_from(side).adapter.requester.processing_units;
+      units_[side] = std::min(qps, all_units_[side]);
+    }
     for (std::size_t i = 0; still_.empty() && i < after.standstills.size(); ++i)
       if (portion(after.standstills[i].second - before.standstills[i].second) > mostly)
         still_ = after.standstills[i].first;
@@ -150,7 +153,7 @@ class limit_finder {
       const std::string own = system_.name(i), guest = ", " + own;
       const bool is_guests = kind_of(feeder) == "processor" && feeder.size() > guest.size() &&
                              feeder.compare(feeder.size() - guest.size(), guest.size(), guest) == 0;
-      if ((feeder != "processor " + own && !is_guests) || qps_ >= all_units_ || !units_in_use(i, fed)) continue;
+      if ((feeder != "processor " + own && !is_guests) || qps_ >= all_units_[i] || !units_in_use(i, fed)) continue;
       const std::string units = of_units(fed);
       return units.rfind("processing units", 0) == 0 ? units : std::string();
     }
@@ -187,7 +190,7 @@ class limit_finder {
   }
 
   bool units_in_use(unsigned i, double part = saturated) const {
-    return portion(after_.units_ps[i] - before_.units_ps[i]) >= part * units_;
+    return portion(after_.units_ps[i] - before_.units_ps[i]) >= part * units_[i];
   }
 
   std::string of_contexts() const {
@@ -195,7 +198,7 @@ class limit_finder {
       if (!units_in_use(i)) continue;
       const std::string missing = stall_of("requester send engine of " + adapter(i));
       if (!missing.empty()) return missing;
-      if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * units_)
+      if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * units_[i])
         return "contexts of " + adapter(i);
     }
     return {};
@@ -257,7 +260,7 @@ class limit_finder {
       if (!units_in_use(i, part) || still_ == "pauses of " + system_.neighbour(i)) continue;
       const double descriptors = portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]);
       // More units would wait for more descriptors at once.
-      if (still_.empty() && qps_ < all_units_ && descriptors >= largely * units_)
+      if (still_.empty() && qps_ < all_units_[i] && descriptors >= largely * units_[i])
         return "descriptor fetch of " + adapter(i);
       const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
@@ -276,7 +279,8 @@ class limit_finder {
   hosts::pair_if& system_;
   const utilisation& before_;
   const utilisation& after_;
-  unsigned qps_, all_units_ = 0, units_ = 0;  // of one adapter; those that so many queue pairs can occupy
+  unsigned qps_;
+  std::array<unsigned, 2> all_units_{}, units_{};  // of each adapter; those that so many queue pairs can occupy
   std::vector<share> shares_;
   std::string still_;  // the first of the standstills that lasted for most of the time
 };

@@ -59,8 +59,10 @@ soak::soak(hosts::pair_if& system, const hosts::connection_options& connection, 
 sim::time_ps soak::patience() const {
   const std::uint64_t packets = config_.largest / connection_.mtu + 2;
   const std::uint64_t timeout = (sim::time_ps{4'096'000} << connection_.ack_timeout) * 4;  // IBA 9.7.6.1.3
-  const std::uint64_t tries =
-      connection_.retries + 1 + (connection_.retries == 7 ? system_.built_from(0).adapter.requester.extra_retries : 0);
+  std::uint64_t extra = 0;
+  for (unsigned side = 0; connection_.retries == 7 && side < 2; ++side)
+    extra = std::max<std::uint64_t>(extra, system_.built_from(side).adapter.requester.extra_retries);
+  const std::uint64_t tries = connection_.retries + 1 + extra;
   return timeout * tries * packets;
 }
 

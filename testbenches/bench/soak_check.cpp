@@ -44,7 +44,7 @@ void soak::check_content(flow& f, message& m, const char* when) {
   if (verbs_[m.verb]->atomic) check_original(f, m);
   const std::uint64_t key = key_of(f, m.number);
   std::size_t wrong = verbs_[m.verb]->atomic ? m.size : wrong_content(place + m.begin, m.size, key);
-  const adapter::config& nic = system_.built_from(0).adapter;
+  const adapter::config& nic = system_.built_from(host).adapter;
   const std::uint64_t held = nic.port.ingress_bytes + std::uint64_t{nic.responder.slots} * connection_.mtu;
   const std::uint64_t taken = bytes_written(host), enough = 2 * held;
   const auto may_come = [&](sim::time_ps waited) {

@@ -20,7 +20,11 @@ void add_common(CLI::App& command, common_options& o) {
           [&o](const std::vector<std::string>& all) {
             o.assignments.insert(o.assignments.end(), all.begin(), all.end());
           },
-          "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable")
+          "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable, later ones win. Of the two hosts a "
+          "and\n"
+          "b (of --between; of an adapter alone a) also of one, --set b.adapter.clock_khz=250000, but not what both "
+          "ends\n"
+          "of a cable have alike. run and fabric have [hosts.NAME] in their files instead")
       ->type_name("PATH=VALUE")
       ->take_all();
   command

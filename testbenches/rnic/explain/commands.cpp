@@ -22,7 +22,9 @@ void add_explain(command_line& line) {
           "Number of the result that is looked at, with * for any text, as all.latency.p99 (default: the rate,\n"
           "and of latency the typical one of the first size)")
       ->type_name("FIELD");
-  command.add_option("--set", o.assignments, "Change one parameter; repeatable")->type_name("PATH=VALUE")->take_all();
+  command.add_option("--set", o.assignments, "Change one parameter, as the command of the run takes it; repeatable")
+      ->type_name("PATH=VALUE")
+      ->take_all();
   command.add_option("--jobs", o.jobs, "Runs at a time, 0: one for each processor")
       ->check(CLI::Range(0u, 1024u))
       ->capture_default_str();

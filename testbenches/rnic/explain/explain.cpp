@@ -200,8 +200,10 @@ std::vector<knob_place> explanation::places_of(const std::string& path) const {
     return {{path, path, number_at(experiment_, path).value_or(fabric::cable_kind{}.rate_mbps)}};
   }
   if (path == "adapter.port.rate_mbps" && !is_short()) return {};  // a cable of the topology says it
-  const auto now = number_at(parameters_, path);
-  return now ? std::vector<knob_place>{{path, "", *now}} : std::vector<knob_place>{};
+  std::vector<knob_place> all;
+  for (const char* side : {"", "a.", "b."})  // the sides' own behind what both have, which would be theirs otherwise
+    if (const auto now = number_at(parameters_, side + path)) all.push_back({side + path, "", *now});
+  return all;
 }
 
 /// False: the experiment has not got this knob, or there is no more of it.
@@ -209,6 +211,7 @@ bool explanation::add(const resource_knob& k, double percent, change& c) const {
   bool any = false;
   for (const knob_place& place : places_of(k.path)) {
     const auto next = with_more(k, place.now, percent);
+    if (!next && any && place.field.empty()) c.set.push_back(fmt::format("{}={}", place.name, place.now));  // stays
     if (!next) continue;
     any = true;
     c.words.push_back(fmt::format("{} {} to {}", place.name, place.now, *next));

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "testbenches/rnic/side_parameters.h"
+
 namespace rnic::program {
 
 hosts::network_config network_from(const common_options& common, const network_file& file, const std::string& name,
-                                   const demand& most, std::string* effective) {
+                                   const demand& most, std::string* effective, const std::array<unsigned, 2>* sides) {
   hosts::network_config c;
   c.shape = file.shape;
   c.vlans = file.vlans;
@@ -19,16 +21,19 @@ hosts::network_config network_from(const common_options& common, const network_f
   fit(c.node.driver, most);
   sim::parameter_set parameters;
   hosts::announce(parameters, c);
-  if (!common.config_file.empty()) parameters.load_toml(common.config_file);
-  for (const auto& [path, value] : file.parameters) parameters.set(path, value, name);
-  for (const std::string& a : common.assignments) parameters.set_assignment(a);
+  side_parameters given(parameters, c.node, sides != nullptr);
+  if (!common.config_file.empty()) given.load_toml(common.config_file);
+  given.set(file.parameters, name);
+  for (const std::string& a : common.assignments) given.set_assignment(a);
   force_paths(c.node.driver, common);
-  if (effective != nullptr) *effective = parameters.to_toml();
+  if (effective != nullptr) *effective = given.to_toml();
+  if (sides == nullptr) return c;
+  for (const hosts::network_config::host_setting& s : given.settings(*sides)) c.settings.push_back(s);
   return c;
 }
 
 hosts::network_config network_from(const common_options& common, const fabric_file& file, const std::string& name,
-                                   const demand& beside, std::string* effective) {
+                                   const demand& beside, std::string* effective, const std::array<unsigned, 2>* sides) {
   demand most;
   for (unsigned h = 0; h < file.shape.hosts().size(); ++h) {
     demand d = beside;
@@ -39,7 +44,7 @@ hosts::network_config network_from(const common_options& common, const fabric_fi
     }
     most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes)};
   }
-  return network_from(common, static_cast<const network_file&>(file), name, most, effective);
+  return network_from(common, static_cast<const network_file&>(file), name, most, effective, sides);
 }
 
 void capture_at(hosts::network_config& c, const std::string& host) {

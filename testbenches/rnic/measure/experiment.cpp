@@ -11,6 +11,7 @@
 #include "model/abi/queues.h"
 #include "model/sim/use.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/side_parameters.h"
 
 namespace rnic::program {
 
@@ -65,6 +66,28 @@ void force_paths(host_driver::config& driver, const common_options& common) {
   }
 }
 
+namespace {
+
+std::vector<hosts::node_config*> nodes_of(hosts::two_nodes_config& c) {
+  std::vector<hosts::node_config*> all{&c.node};
+  if (c.node_b) all.push_back(&*c.node_b);
+  return all;
+}
+
+/// Of the hosts as they will be built.
+std::vector<std::string> warnings_of(hosts::two_nodes_config c) {
+  std::vector<std::string> all;
+  for (hosts::node_config* n : nodes_of(c)) {
+    n->adapter.port.metres = c.cable_metres;
+    n->cabled = 0;
+    for (const unsigned p : c.ports) n->cabled |= 1u << (p - 1);
+    for (const std::string& w : hosts::warnings(*n)) all.push_back((c.node_b ? n == &c.node ? "a " : "b " : "") + w);
+  }
+  return all;
+}
+
+}  // namespace
+
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective) {
   hosts::two_nodes_config c;
@@ -74,19 +97,22 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   fit(c.node.driver, d);
   sim::parameter_set parameters;
   hosts::announce(parameters, c);
-  if (!common.config_file.empty()) parameters.load_toml(common.config_file);
-  for (const std::string& a : common.assignments) parameters.set_assignment(a);
-  if (c.node.driver.bond != host_driver::config::bond_mode::none) c.ports = {1, 2};
-  force_paths(c.node.driver, common);
+  side_parameters given(parameters, c.node);
+  if (!common.config_file.empty()) given.load_toml(common.config_file);
+  for (const std::string& a : common.assignments) given.set_assignment(a);
   c.capture = common.pcap_file;
   c.capture_options.overwrite = common.overwrite;
   c.capture_options.fcs = common.pcap_fcs;
-  if (effective != nullptr) *effective = parameters.to_toml();
-  hosts::node_config as_built = c.node;
-  as_built.adapter.port.metres = c.cable_metres;
-  as_built.cabled = 0;
-  for (const unsigned p : c.ports) as_built.cabled |= 1u << (p - 1);
-  if (!common.quiet) print_warnings(hosts::warnings(as_built));
+  if (effective != nullptr) *effective = given.to_toml();
+  if (given.differ()) {
+    c.node_b = given.of(1);
+    c.node = given.of(0);
+  }
+  for (hosts::node_config* n : nodes_of(c)) {
+    if (n->driver.bond != host_driver::config::bond_mode::none) c.ports = {1, 2};
+    force_paths(n->driver, common);
+  }
+  if (!common.quiet) print_warnings(warnings_of(c));
   return c;
 }
 

@@ -61,7 +61,7 @@ void measured_system::join_cable(const options& o, const demand& d, std::string*
 }
 
 void measured_system::make_network(const options& o, const demand& d, std::string* effective) {
-  hosts::network_config c = network_from(o.common, asked_->file, asked_->name, d, effective);
+  hosts::network_config c = network_from(o.common, asked_->file, asked_->name, d, effective, &asked_->hosts);
   c.sides = asked_->hosts;
   c.capture_at = asked_->hosts[0];
   c.faults = faults_from(o.faults);

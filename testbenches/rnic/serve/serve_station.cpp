@@ -28,6 +28,15 @@ constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
 
 }  // namespace
 
+namespace {
+
+/// Adapters are a and b in turn.
+const hosts::node_config& station_node(const hosts::two_nodes_config& system, unsigned index) {
+  return index % 2 == 1 && system.node_b ? *system.node_b : system.node;
+}
+
+}  // namespace
+
 serve_station::serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
                              hosts::system_capture& all_ports, const adapter::environment& env,
                              boost::asio::io_context& io, serve::real_time& clock, serve_notices& notices)
@@ -41,7 +50,7 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
       exchange_(io, env.base, clock),
       host_(std::make_unique<serve::served_host>(host_config(index, system, all_ports), env, io, clock)) {
   if (meets_over_cm(options_)) {
-    const int tos = options_.tos >= 0 ? options_.tos : system.node.driver.cma_roce_tos;
+    const int tos = options_.tos >= 0 ? options_.tos : station_node(system, index).driver.cma_roce_tos;
     options_.traffic_class = static_cast<std::uint8_t>(tos);
     if (options_.priority == 0) options_.priority = cm::service_level_of(options_.traffic_class);
   }
@@ -78,7 +87,7 @@ bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0
 serve::host_config serve_station::host_config(unsigned index, const hosts::two_nodes_config& system,
                                               hosts::system_capture& all_ports) const {
   serve::host_config c;
-  c.node = hosts::of_side(system.node, index);
+  c.node = hosts::of_side(station_node(system, index), index);
   c.name = name_;
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   if (options_.topology.empty()) c.link = link_from(options_.link);
