@@ -129,11 +129,12 @@ def rdma_cm():
 
 
 def several():
-    """Two adapters in one process, each on a network of its own, each with a peer of its own."""
+    """Two adapters in one process, each on a network of its own, each with a peer of its own, and a parameter of the second."""
     port = free_port()
     links = ["unix:" + path("first"), "unix:" + path("second")]
     both = serve("both", "listen:" + links[0], "--link", "listen:" + links[1], "--ip", "10.0.1.2@2", "--app", "rc_pingpong",
-                 "--server", "--port", port, "--iterations", 50, "--size", 3000, addresses=(MODEL4,))
+                 "--server", "--port", port, "--iterations", 50, "--size", 3000, "--set", "b.driver.blue_flame=all",
+                 addresses=(MODEL4,))
     peers = [serve("peer%d" % i, "connect:" + links[i], "--app", "rc_pingpong", "--client", "127.0.0.1", "--port", port + i,
                    "--iterations", 50, "--size", 3000, mac="02:00:00:00:01:0%d" % i, addresses=("10.0.%d.1" % i,))
              for i in range(2)]
@@ -152,6 +153,8 @@ def several():
     statistics = both.result["statistics"]
     expect(statistics["served.adapter.requester.packets"] > 100 and statistics["served2.adapter.requester.packets"] > 100,
            "each adapter has its own counters")
+    blue_flames = [statistics.get(name + ".adapter.requester.blueflame_used", 0) for name in ("served", "served2")]
+    expect(blue_flames[1] > 0 == blue_flames[0], "b.driver.blue_flame=all: %s requests by BlueFlame" % blue_flames)
     for pcap, count in ((both.pcap, adapters[0]), (both.pcap + ".2", adapters[1])):
         expect(len(rdpcap(pcap)) == count["link"]["frames_in"] + count["link"]["frames_out"], pcap)
     done = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("x"), "--ip", "10.0.0.9@2"], capture_output=True,
