@@ -45,11 +45,16 @@ bool is_datapath(const std::string& name) {
     if (name.rfind(begin, 0) == 0) return true;
   return false;
 }
+/// That of the requester, which the responder may share.
+bool is_read_engine(const std::string& name) {
+  return name.rfind("read engine", 0) == 0 || name.rfind("requester read engine", 0) == 0;
+}
 /// The resource without the side that it is of; lines, buses and processors have both sides in their names.
 std::string kind_of(const std::string& name) {
   if (is_datapath(name)) return "datapath";
-  for (const char* begin : {"wire", "PCIe", "processor"})
+  for (const char* begin : {"wire", "PCIe", "processor", "pcie core"})
     if (name.rfind(begin, 0) == 0) return begin;
+  if (is_read_engine(name)) return "requester send engine";  // whose turn a READ's request is as well
   const std::size_t side = name.rfind(" of ");
   return name.substr(0, side);
 }
@@ -138,6 +143,8 @@ class limit_finder {
     for (const share& s : shares_) {
       if (s.busy < std::max(least, saturated)) break;
       const std::string kind = kind_of(s.name);
+      if (is_read_engine(s.name) && kind == kinds.front() && side_of(s.name) == side_of(busiest.name))
+        all = s.name + all.substr(busiest.name.size());
       if (!group_of(s.name).empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
       kinds.push_back(kind);
       all += " and " + s.name;
@@ -196,7 +203,7 @@ class limit_finder {
   std::string of_contexts() const {
     for (unsigned i = 0; i < 2; ++i) {
       if (!units_in_use(i)) continue;
-      const std::string missing = stall_of("requester send engine of " + adapter(i));
+      std::string missing = stall_of("requester send engine of " + adapter(i));
       if (!missing.empty()) return missing;
       if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * units_[i])
         return "contexts of " + adapter(i);
