@@ -293,6 +293,15 @@ TEST(read_generator, full_of_packets_it_asks_for_one_when_one_has_left) {
   ASSERT_EQ(r.w.payload.reads.size(), 4u);
   EXPECT_EQ(r.w.payload.reads[1].first - r.w.payload.reads[0].first, 12u);
   EXPECT_EQ(r.w.payload.reads[2].first, r.w.answers[0].at) << "asked for in the cycle in which the first one left";
+  std::uint64_t longer = 0;  // than the interval of ask
+  for (unsigned i = 2; i < 4; ++i) longer += r.w.payload.reads[i].first - r.w.payload.reads[i - 1].first - 12;
+  const auto& all = r.core.servers();
+  const auto ask =
+      std::find_if(all.begin(), all.end(), [](const sim::server* s) { return s->name() == "read_generator.ask"; });
+  ASSERT_NE(ask, all.end());
+  ASSERT_EQ((*ask)->blocked_cycles().size(), 1u);
+  EXPECT_STREQ((*ask)->blocked_cycles()[0].by, "gathers");
+  EXPECT_EQ((*ask)->blocked_cycles()[0].cycles, longer);
 }
 
 class read_translations : public testing::TestWithParam<unsigned> {};
