@@ -20,7 +20,7 @@ bool cq_arming::arm(const queue_doorbell& d) {
   bool wait = false;
   icm::cq_context* cq = find_context(cqs_, d.number, seen, wait);
   if (wait) return false;
-  memory_.access(queue_memory::doorbells);
+  memory_.access_own(queue_memory::doorbells);
   if (cq == nullptr || d.command == 0 || d.command > 2 || d.function != cq->function || d.uar != cq->uar) {
     ++stats_.bad_doorbell;
     return true;
@@ -66,7 +66,7 @@ bool cq_arming::end_period(const moderation::period& p) {
   bool wait = false;
   icm::cq_context* cq = find_context(cqs_, p.number, seen, wait);
   if (wait) return false;
-  memory_.access(queue_memory::periods);
+  memory_.access_own(queue_memory::periods);
   if (cq != nullptr && cq->arm != 0) fire(*cq);
   return true;
 }

@@ -80,7 +80,7 @@ bool cq_engine::try_request(unsigned source) {
     waits_for_ = wait ? reason{"consumer index", sim::wait::pcie} : told;
     if (wait || !can_lose()) return false;
     ++stats_.cq_overflow;
-    to_.arming.memory().access(queue_memory::entries);
+    to_.arming.memory().access_own(queue_memory::entries);
     lose(r);
     return true;
   }
@@ -96,7 +96,7 @@ bool cq_engine::try_request(unsigned source) {
     if (!can_lose()) return false;
     fail(*cq, status_write_fail, abi::eqe::cq_access_violation);
     ++stats_.cqe_invalid;
-    to_.arming.memory().access(queue_memory::entries);
+    to_.arming.memory().access_own(queue_memory::entries);
     lose(r);
     return true;
   }
@@ -151,7 +151,7 @@ void cq_engine::lose(const cqe_request& r) {
 }
 
 void cq_engine::write(icm::cq_context& cq, const cqe_request& r, std::uint64_t address) {
-  to_.arming.memory().access(queue_memory::entries);
+  to_.arming.memory().access_own(queue_memory::entries);
   pcie::dma_request& write = to_.dma.write_entry(address, cq.function, set_.cqe_bytes, latency_cycles_);
   write.span = r.span;
   const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);

@@ -75,7 +75,7 @@ bool eq_engine::try_event(event_request& e, bool& seen) {
   const std::uint32_t size = size_of(*eq);
   if (((eq->producer - eq->consumer) & index_mask) + 1 >= size) {  // one entry stays free, so that full is not empty
     ++stats_.eq_overflow;
-    memory_.access(queue_memory::entries);
+    memory_.access_own(queue_memory::entries);
     return true;
   }
   std::uint64_t address = 0;
@@ -83,7 +83,7 @@ bool eq_engine::try_event(event_request& e, bool& seen) {
   const auto where =
       to_.pages.address(buffer_pages::queue::eq, e.eqn, eq->address, eq->log_page, offset, eq->function, address);
   if (where == buffer_pages::result::pending) return false;
-  memory_.access(queue_memory::entries);
+  memory_.access_own(queue_memory::entries);
   if (where == buffer_pages::result::failed)
     ++stats_.eqe_invalid;
   else
@@ -114,7 +114,7 @@ bool eq_engine::update(const queue_doorbell& d) {
   bool wait = false;
   icm::eq_context* eq = find_context(to_.eqs, d.number, seen, wait);
   if (wait) return false;
-  memory_.access(queue_memory::doorbells);
+  memory_.access_own(queue_memory::doorbells);
   if (eq == nullptr || eq->function != d.function) {
     ++stats_.bad_doorbell;
     return true;
@@ -135,7 +135,7 @@ bool eq_engine::end_period(const moderation::period& p) {
   bool wait = false;
   icm::eq_context* eq = find_context(to_.eqs, p.number, seen, wait);
   if (wait) return false;
-  memory_.access(queue_memory::periods);
+  memory_.access_own(queue_memory::periods);
   if (eq != nullptr && eq->state == interrupts::state_armed) to_.raised.raise(*eq);
   return true;
 }

@@ -27,7 +27,6 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
                    const std::array<const gid::gid_table*, ports>& gids, payload::frame_pool& frames,
                    sim::statistics& stats)
     : clocked_block(name, domain),
-      cr_parts({&registers_[0], &registers_[1]}),
       rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
       departures{sim::fifo_out<payload::departure>(*this), sim::fifo_out<payload::departure>(*this)},
@@ -39,6 +38,7 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
       registers_{register_file(*this, 0), register_file(*this, 1)},
       pipeline_(cfg.frames) {
   if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more");
+  for (register_file& r : registers_) has_registers(r);
   members_.reserve(flow::cr::max_members + flow::cr::max_copies);
   for (port_tables& t : tables_) t.groups.reserve(longest_list);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"frames", &count_.frames},
@@ -184,7 +184,7 @@ bool steering::find_members(const payload::frame& f) {
     if (t.multicast >> 30 != 0) add_member(f, t.multicast);
   } else {
     const gid::gid_table& gids = *gids_[f.port % ports];
-    mac_table_.access(0);
+    mac_table_.access_own(0);
     for (unsigned i = 0; i < gid::table_size && members_.empty(); ++i)
       if (gids.mac_valid(i) && gids.mac(i) == mac) add_member(f, (t.base + i) & icm::group_member_qpn);
     if (members_.empty() && (t.promiscuous >> 31) != 0) add_member(f, t.promiscuous & icm::group_member_qpn);

@@ -32,7 +32,7 @@ struct source_access {
 class source_reader {
  public:
   source_reader(sim::clocked_block& owner, const source_access& access, sim::statistics& stats)
-      : owner_(owner), access_(access), port_(owner, "source_tables", 1, {"port1", "port2"}) {
+      : owner_(owner), access_(access), port_(owner, "source_tables", sim::port_each{}, {"look_up"}) {
     const std::string prefix = owner.name() + ".source_gid.";
     stats.add(prefix + "look_ups", look_ups_);
     constexpr const char* why[] = {"", "invalid", "version", "function", "family"};
@@ -44,7 +44,7 @@ class source_reader {
   bool open(unsigned port) const { return !access_.shared || (owner_.now() + port + access_.turn) % 2 == 0; }
   /// One a cycle, to an open table.
   source look_up(unsigned port, const source_request& request) {
-    port_.access(port);
+    port_.access_own(0);
     ++look_ups_;
     const source found = access_.by_port[port]->look_up(request);
     if (found.why != refusal::none) ++refused_[static_cast<unsigned>(found.why)];

@@ -207,7 +207,7 @@ parser::way parser::plain_ethernet() {
 /// The entry of the destination; `index` is left alone where there is none.
 const gid::entry* parser::find(const wire::packet& p, std::uint16_t* index) {
   const gid::roce_type type = p.encap == wire::encapsulation::roce_v1 ? gid::roce_type::v1 : gid::roce_type::v2;
-  table_.access(of_gid);
+  table_.access_own(of_gid);
   looked_up_ = match_.look_up(p.dgid, type);
   if (looked_up_->index) {
     *index = static_cast<std::uint16_t>(*looked_up_->index);
@@ -215,7 +215,7 @@ const gid::entry* parser::find(const wire::packet& p, std::uint16_t* index) {
   }
   if (!gids_.takes_both_tables() || other_match_ == nullptr) return nullptr;
   const gid::gid_match_if::result own = *looked_up_;
-  table_.access(of_other_gid);
+  table_.access_own(of_other_gid);
   looked_up_ = other_match_->look_up(p.dgid, type);
   looked_up_->cycles += own.cycles;
   looked_up_->interval += own.interval;
@@ -237,7 +237,7 @@ parser::way parser::classify(payload::frame& f) {
   if (e == wire::decode_error::not_roce) return plain_ethernet();
   const auto type = static_cast<wire::ether_type>(wire::load_be16(f.data() + p.l3_offset - 2));
   if (!(config_.roce_v2 && gids_.takes_roce_v2()) && type != wire::ether_type::roce_v1) return plain_ethernet();
-  table_.access(of_mac);
+  table_.access_own(of_mac);
   if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace rnic::register_bus {
@@ -19,14 +18,14 @@ class cr_target_if {
   virtual void cr_write(std::uint32_t offset, std::uint32_t value) = 0;
 };
 
-/// A block with several ranges of registers, each at a base of its own; it names them when it is made.
+/// A block with several ranges of registers, each at a base of its own; it names them in its constructor.
 class cr_parts {
  public:
   virtual ~cr_parts() = default;
   const std::vector<cr_target_if*>& registers() const { return registers_; }
 
  protected:
-  explicit cr_parts(std::vector<cr_target_if*> registers) : registers_(std::move(registers)) {}
+  void has_registers(cr_target_if& of_one) { registers_.push_back(&of_one); }
 
  private:
   std::vector<cr_target_if*> registers_;

@@ -101,7 +101,7 @@ void scheduler::drop_descriptors(queue_pair& qp) {
 
 bool scheduler::keep(queue_pair& qp, blueflame_ptr descriptor) {
   if (!descriptor) return false;
-  kept_.access(written);
+  kept_.access_own(written);
   ++held_;
   if (qp.descriptor)
     qp.last->behind = descriptor;
@@ -127,7 +127,7 @@ void scheduler::take_doorbell() {
     ++bad_qpn_;
     return;
   }
-  words_.access(of_doorbells);
+  words_.access_own(of_doorbells);
   queue_pair& qp = find(d.qpn);
   merge(qp, std::move(d));
   if (qp.at == state::idle) activate(qp);
@@ -135,7 +135,7 @@ void scheduler::take_doorbell() {
 
 void scheduler::take_report() {
   const report r = report_in.pop();
-  words_.access(of_reports);
+  words_.access_own(of_reports);
   queue_pair& qp = find(r.qpn);
   const bool unasked = r.what == report::kind::resume;
   if (!unasked) {
@@ -180,7 +180,7 @@ bool scheduler::grant_one() {
     return false;
   }
   list& l = active_[choose_priority()];
-  words_.access(of_grants);
+  words_.access_own(of_grants);
   queue_pair& qp = find(l.head);
   l.head = qp.next;
   if (l.head == none) {
@@ -190,7 +190,7 @@ bool scheduler::grant_one() {
   grant g;
   g.qpn = qp.qpn;
   g.uar = qp.uar;
-  if (qp.descriptor) kept_.access(read);
+  if (qp.descriptor) kept_.access_own(read);
   g.descriptor = take_descriptor(qp);
   g.span = qp.span;
   g.doorbell = qp.doorbell;

@@ -27,7 +27,8 @@ struct port_each {};
 /// Its domain lists it (clock_domain::memories), so that what limits a run can be read from the accesses: it is in use
 /// for as many cycles as all ports take to make them, and a user is kept waiting in the cycles of its refusals.
 ///
-/// Where each user has a port of its own (port_each), it makes one access a cycle at most, and nobody waits.
+/// Where each user has a port of its own (port_each, access_own), it makes one access a cycle at most, and nobody
+/// waits.
 ///
 /// An access is asked for when everything else that it needs is there: a user that may still have to wait for
 /// something else would take a port for nothing, and as often as its block is ticked (law 3).
@@ -59,9 +60,15 @@ class memory_ports : public hierarchy_object {
   void access(unsigned user) {
     RNIC_ASSERT(user < users_.size(), name() + ": access of nobody");
     begin();
-    RNIC_ASSERT(has_port(bit(user)) && (!each_ || (used_ & bit(user)) == 0),
-                name() + ": more accesses in a cycle than ports, by " + users_[user].name);
+    RNIC_ASSERT(has_port(bit(user)), name() + ": more accesses in a cycle than ports, by " + users_[user].name);
     take(user);
+  }
+  /// Of a memory with a port for each user: this one's.
+  void access_own(unsigned user) {
+    counted& u = users_[user];
+    RNIC_ASSERT(u.at != owner_.now() && each_, name() + ": more accesses in a cycle than ports, by " + u.name);
+    u.at = owner_.now();
+    ++u.accesses;
   }
   /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
   /// next edge.
@@ -82,6 +89,7 @@ class memory_ports : public hierarchy_object {
     std::string name;
     std::uint64_t accesses = 0;
     std::uint64_t waits = 0;  ///< cycles in which it was refused
+    cycle_t at = never;       ///< by a port of its own: the last access
   };
   const std::vector<counted>& users() const { return users_; }
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
@@ -133,7 +141,6 @@ class memory_ports : public hierarchy_object {
   void take(unsigned user) {
     kept_ &= ~bit(user);
     ++taken_;
-    used_ |= bit(user);
     last_ = user;
     ++users_[user].accesses;
   }
@@ -144,7 +151,6 @@ class memory_ports : public hierarchy_object {
     kept_ = seldom(waiting_ != 0) ? waiting_of_last_cycle() : 0;
     at_ = now;
     taken_ = 0;
-    used_ = 0;
     waiting_ = 0;
   }
 
@@ -155,8 +161,7 @@ class memory_ports : public hierarchy_object {
   unsigned taken_ = 0;
   unsigned last_ = most_users - 1;  // user of the last access
   std::uint64_t kept_ = 0;          // masks of users: refused a cycle ago, and not served in this one yet;
-  std::uint64_t waiting_ = 0;       // refused in this one;
-  std::uint64_t used_ = 0;          // served in this one
+  std::uint64_t waiting_ = 0;       // refused in this one
   std::vector<counted> users_;
 };
 

@@ -111,7 +111,7 @@ void cnm_receiver::examine(const payload::frame& f, unsigned port) {
 }
 
 bool cnm_receiver::is_ours(const wire::cnm& m, unsigned port) {
-  mac_table_.access(0);
+  mac_table_.access_own(0);
   return gids_[port]->owns(m.dmac);
 }
 

@@ -102,7 +102,7 @@ ethernet_check::ethernet_check(sim::clocked_block& owner, const responder_regist
       intake_(intake),
       receives_(receives),
       drops_(drops),
-      vlan_table_(owner, "vlan_table", 1, {"ethernet_check"}) {}
+      vlan_table_(owner, "vlan_table", sim::port_each{}, {"ethernet_check"}) {}
 
 void ethernet_check::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".ethernet", received_);
@@ -147,7 +147,7 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   const bool one_vlan = (rules.flags & icm::ethernet_rule_own_vlan) != 0;
   const bool wrong_vlan = one_vlan && vid != gids_[ctx.dest.port & 1]->vlan(ctx.dest.vlan_index).value_or(0);
   const auto read_vlan = [&] {
-    if (one_vlan) vlan_table_.access(0);
+    if (one_vlan) vlan_table_.access_own(0);
   };
   if (wrong_vlan || (rules.vlan_control & kind) != 0) {
     read_vlan();

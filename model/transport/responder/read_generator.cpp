@@ -19,7 +19,6 @@ constexpr unsigned reports_a_stream = 4, reports_beside = 1;  // fault, answers 
 read_generator::read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg,
                                payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
-      cr_parts({&pacing}),
       answers(*this, cfg.answer.waiting),
       config_(sim::checked(cfg, this->name())),
       pacing(*this, config_),
@@ -38,6 +37,7 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       {"given_up", &count_.given_up}, {"faults", &count_.faults}};
   for (const auto& [n, counter] : all) stats.add(this->name() + "." + n, *counter);
   pacing.limits().qcn().announce(this->name(), stats);
+  has_registers(pacing);
 }
 
 void read_generator::tick() {

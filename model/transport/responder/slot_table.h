@@ -27,7 +27,7 @@ class slot_table {
   }
 
   /// To be called for each thing that one of them does, at most one a cycle.
-  void access(user u) { ports_.access(u); }
+  void access(user u) { ports_.access_own(u); }
   bool empty() const { return first_ == no_link; }
   bool full() const { return free_.empty(); }
   /// The oldest; `next` of a slot leads to the younger ones.

@@ -109,12 +109,12 @@ TEST(memory, asking_changes_nothing_and_more_than_the_ports_ends_the_run) {
 TEST(memory, ports_of_their_own_take_one_access_a_cycle_of_each) {
   bench b(1);
   memory_ports own(b.dut, "own", port_each{}, {"first", "second"});
-  own.access(second);
-  own.access(first);
-  EXPECT_THROW(own.access(first), invariant_error);
-  EXPECT_THROW(own.access(second), invariant_error);
+  own.access_own(second);
+  own.access_own(first);
+  EXPECT_THROW(own.access_own(first), invariant_error);
+  EXPECT_THROW(own.access_own(second), invariant_error);
   b.run({1, 0, 0});
-  own.access(second);
+  own.access_own(second);
   EXPECT_EQ(own.accesses(first), 1u);
   EXPECT_EQ(own.accesses(second), 2u);
   EXPECT_EQ(own.busy_cycles(), 2u) << "of the busiest port";
@@ -123,8 +123,8 @@ TEST(memory, ports_of_their_own_take_one_access_a_cycle_of_each) {
 TEST(memory, one_user_with_a_port_of_its_own_does_not_take_the_others) {
   bench b(1);
   memory_ports own(b.dut, "own", port_each{}, {"first", "second", "third"});
-  own.access(first);
-  EXPECT_THROW(own.access(first), invariant_error);  // though two ports of three are free
+  own.access_own(first);
+  EXPECT_THROW(own.access_own(first), invariant_error);  // though two ports of three are free
 }
 
 TEST(memory, announces_each_user_by_name) {
