@@ -153,7 +153,10 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
     read_vlan();
     return drop(drops_.ethernet_vlan);
   }
-  if (!has_receive_queue(ctx)) return drop(drops_.ethernet_no_wqe);
+  if (!has_receive_queue(ctx)) {
+    read_vlan();
+    return drop(drops_.ethernet_no_wqe);
+  }
   receive_descriptors::entry entry;
   const auto found = receives_.find(ctx, true, true, entry);
   if (found == receive_descriptors::result::pending) return verdict::wait;
