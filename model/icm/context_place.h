@@ -15,14 +15,12 @@ namespace rnic::icm {
 class context_place {
  public:
   context_place(const icm_map& map, table which, std::uint32_t offset, std::uint32_t bytes)
-      : map_(map), which_(which), offset_(offset), bytes_(bytes) {}
+      : map_(map), layout_(map.layout(which)), which_(which), offset_(offset), bytes_(bytes) {}
 
-  std::uint32_t key_of(std::uint32_t number) const {
-    return number & ((std::uint32_t{1} << map_.layout(which_).log_entries) - 1);
-  }
+  std::uint32_t key_of(std::uint32_t number) const { return number & ((std::uint32_t{1} << layout_.log_entries) - 1); }
   /// Bus address of the context of `key`, or none: the table is not set up, or the page not mapped.
   std::optional<std::uint64_t> address(std::uint32_t key) const {
-    if (offset_ + bytes_ > map_.layout(which_).entry_bytes) return std::nullopt;
+    if (offset_ + bytes_ > layout_.entry_bytes) return std::nullopt;
     const std::uint64_t icm = map_.entry(which_, key & ~context_tags::second_key) + offset_;
     if ((icm & 0xfff) + bytes_ > 0x1000) return std::nullopt;
     return map_.translate(icm);
@@ -30,6 +28,7 @@ class context_place {
 
  private:
   const icm_map& map_;
+  const table_layout& layout_;
   table which_;
   std::uint32_t offset_, bytes_;
 };

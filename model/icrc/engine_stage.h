@@ -58,12 +58,12 @@ class engine_stage {
   engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engine_if> engine);
 
   bool empty() const { return frames_.empty(); }
-  bool can_start() const { return input_free_at_ <= owner_.now() && !frames_.full(); }
+  bool can_start() const { return input_free_at_ <= owner_.edge() && !frames_.full(); }
   /// First edge at which a frame can start; never while that hangs on results being taken.
   sim::cycle_t input_free_at() const { return input_free_at_; }
   /// When to look at what waits behind the frame that has just started: at input_free_at(), or, while that is not
   /// known, in the next cycle, from which on what holds up the results keeps it waiting (blocked()).
-  sim::cycle_t look_again_at() const { return input_free_at_ != sim::never ? input_free_at_ : owner_.now() + 1; }
+  sim::cycle_t look_again_at() const { return input_free_at_ != sim::never ? input_free_at_ : owner_.edge() + 1; }
   /// A frame's first beat is offered in this cycle. Returns its beats.
   std::uint64_t start(payload::frame_ptr frame, const stream& what);
   /// What has just started, when it is alone and its CRC and its cycle (ready_at) are known: then the block may let it

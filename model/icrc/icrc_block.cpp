@@ -94,18 +94,18 @@ void icrc_insert::leave() {
   }
   const auto& out = outputs[e->frame->port % ports];
   if (!out.claim()) {  // the channel wakes us
-    e->hold(now());
+    e->hold(edge());
     return;
   }
-  mark(spans_, *this, *e, now());
+  mark(spans_, *this, *e, edge());
   finish(*e->frame, e->crc);
-  payload::send_whole(out, std::move(e->frame), now(), engine_.width());
+  payload::send_whole(out, std::move(e->frame), edge(), engine_.width());
   engine_.take();
 }
 
 /// What has just entered leaves beat by beat.
 void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out) {
-  spans_.leave_at_edge(e.frame->span, name(), "icrc", domain(), now() + pipeline_cycles);
+  spans_.leave_at_edge(e.frame->span, name(), "icrc", domain(), edge() + pipeline_cycles);
   payload::frame_ptr f;
   if (engine_.at_once()) {
     finish(*e.frame, e.crc);
@@ -115,7 +115,7 @@ void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::fram
     f->open = f->insert_icrc;
   }
   engine_.hand_ahead();
-  payload::stream_out(out, std::move(f), now(), pipeline_cycles, engine_.width());
+  payload::stream_out(out, std::move(f), edge(), pipeline_cycles, engine_.width());
 }
 
 void icrc_insert::finish(payload::frame& f, std::uint32_t crc) {
@@ -131,12 +131,12 @@ void icrc_insert::enter() {
   if (!engine_.can_start()) {
     if (const auto* e = engine_.held_up(); e != nullptr)
       engine_.blocked(e->frame->port % ports == 0 ? "port 1" : "port 2");
-    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
+    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > edge()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   if (f->span != 0)  // its last cycle on the way here is the channel's
-    spans_.wait_until(f->span, name(), "turn", domain().edge_time(now() - 1), sim::wait::arbitration);
+    spans_.wait_until(f->span, name(), "turn", domain().edge_time(edge() - 1), sim::wait::arbitration);
   const stream s = f->insert_icrc ? covered(*f, engine_.width()) : not_covered(*f, engine_.width());
   ++(f->insert_icrc ? stats_.frames_inserted : stats_.frames_passed);
   const auto& out = outputs[f->port % ports];
@@ -169,17 +169,17 @@ icrc_check::way icrc_check::way_of(const wire::packet& p) const {
 void icrc_check::leave() {
   engine_stage::entry* const e = engine_.result();
   if (e == nullptr) return;
-  payload::expect_packet(*e->frame, engine_.width(), now(), *this);
+  payload::expect_packet(*e->frame, engine_.width(), edge(), *this);
   if (e->crc != e->frame->packet.icrc) {
     e->frame->icrc_ok = false;
     ++stats_.bad_icrc[e->frame->port % ports];
   } else {
     const auto& out = way_of(e->frame->packet).out;
     if (!out.claim()) {  // the channel wakes us
-      e->hold(now());
+      e->hold(edge());
       return;
     }
-    mark(spans_, *this, *e, now());
+    mark(spans_, *this, *e, edge());
     ++stats_.frames_passed;
     out.push(std::move(e->frame));
   }
@@ -191,15 +191,15 @@ void icrc_check::enter() {
   if (asking == 0) return;
   if (!engine_.can_start()) {
     if (const auto* e = engine_.held_up(); e != nullptr) engine_.blocked(way_of(e->frame->packet).to);
-    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
+    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > edge()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const auto& out = way_of(f->packet).out;
-  if (now() > f->first_byte && f->span != 0) spans_.leave(f->span, name(), "turn", now_ps(), sim::wait::arbitration);
+  if (edge() > f->first_byte && f->span != 0) spans_.leave(f->span, name(), "turn", now_ps(), sim::wait::arbitration);
   stream s = covered(*f, engine_.width());
   s.first_beat = streams_from(*f, s, engine_.width());
-  if (const auto& left = departures[f->port % ports]; left.bound()) left.push({now(), f->length, f->priority});
+  if (const auto& left = departures[f->port % ports]; left.bound()) left.push({edge(), f->length, f->priority});
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   // The last slot is taken when the frame leaves, so that the channel is full from then on, and not before.
@@ -207,7 +207,7 @@ void icrc_check::enter() {
     mark(spans_, *this, *e, e->ready_at);
     ++stats_.frames_passed;
     payload::expect_packet(*e->frame, engine_.width(), e->ready_at, *this);
-    out.push_after(std::move(e->frame), e->ready_at - now());
+    out.push_after(std::move(e->frame), e->ready_at - edge());
     engine_.take_ahead();
   }
   if ((asking & (asking - 1)) != 0) wake_at(engine_.look_again_at());

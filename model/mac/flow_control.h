@@ -40,6 +40,8 @@ class flow_control {
   bool must_tell(std::uint8_t above, sim::time_ps now) const {
     return (send_pfc != 0 || send_pause) && news(above, now);
   }
+  /// The peer will not be told anything as things are: pauses are not sent, and none is to be refreshed.
+  bool is_silent() const { return send_pfc == 0 && !send_pause && refresh_at_ == ~sim::time_ps{0}; }
   /// Those that it was told to stop, and has not been told to go on.
   std::uint8_t told() const { return told_; }
   /// Time of the next refresh, or no time when nothing is paused.

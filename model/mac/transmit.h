@@ -40,15 +40,20 @@ class transmit_side {
   /// To be called in each tick, behind the receive direction.
   void work(bool link_up) {
     const bool took = accept();
+    if (has_nothing_to_do(link_up)) return;
     const bool sent = transmit(link_up), turned = own_.work(link_up);
     if ((sent || turned) && !took && accept()) owner_.wake_next();
-    ask_for_wake(link_up);
+    if (sim::seldom(!has_nothing_to_do(link_up))) ask_for_wake(link_up);
   }
   egress& queues() { return egress_; }
   const egress& queues() const { return egress_; }
 
  private:
   bool accept();
+  /// What is often so, and quickly asked: most ticks of a port are about what it receives.
+  bool has_nothing_to_do(bool link_up) const {
+    return link_up && egress_.waiting() == 0 && to_.flow.is_silent() && own_.is_empty();
+  }
   bool transmit(bool link_up);
   void transmit_pause();
   void transmit_frame(unsigned priority);

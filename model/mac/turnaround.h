@@ -45,6 +45,7 @@ class turnaround {
   void finish() {
     if (sim::seldom(bool{turning_.frame}) && owner_.now() >= turning_.complete) hand_on();
   }
+  bool is_empty() const { return queues_.waiting() == 0; }
   /// To be called behind the transmit direction; true when a queue got shorter.
   bool work(bool link_up) { return sim::seldom(queues_.waiting() != 0) && serve(link_up); }
   /// Whether a frame waits for an ingress buffer to fall to XON.

@@ -122,12 +122,12 @@ void parser::deliver() {
   if (pipeline_.empty()) return;
   stage& s = pipeline_.front();
   const sim::cycle_t due = std::max(s.ready, blocked_to_);
-  if (due > now()) return wake_at(due);
+  if (due > edge()) return wake_at(due);
   sim::fifo_out<payload::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
   if (!out.claim()) return;
   spans_.leave(s.frame->span, name(), "gid match", now_ps());
-  blocked_to_ = now() + payload::beats_of(s.frame->length, config_.bytes_per_cycle);
-  payload::stream_out(out, std::move(s.frame), now(), 0, config_.bytes_per_cycle);
+  blocked_to_ = edge() + payload::beats_of(s.frame->length, config_.bytes_per_cycle);
+  payload::stream_out(out, std::move(s.frame), edge(), 0, config_.bytes_per_cycle);
   pipeline_.drop();
   if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready, blocked_to_));
 }
@@ -142,7 +142,7 @@ void parser::take() {
   looked_up_.reset();
   const way to = classify(*f);
   const sim::cycle_t headers = payload::byte_at(*f, header_bytes(*f, to == way::roce) - 1, config_.bytes_per_cycle);
-  const sim::cycle_t parsed = std::max(headers, now()) + config_.parser_cycles;
+  const sim::cycle_t parsed = std::max(headers, edge()) + config_.parser_cycles;
   const sim::cycle_t matched = parsed + match_cycles(parsed);
   spans_.leave_at_edge(f->span, name(), "parser", domain(), parsed);
   if (to == way::nowhere) {
@@ -152,25 +152,25 @@ void parser::take() {
     output_free_ = ready + beats;
     if (to == way::roce && pipeline_.empty() && ready >= blocked_to_ && roce_out.claim()) {
       spans_.leave_at_edge(f->span, name(), "gid match", domain(), ready);
-      payload::stream_out(roce_out, std::move(f), now(), ready - now(), config_.bytes_per_cycle);
+      payload::stream_out(roce_out, std::move(f), edge(), ready - edge(), config_.bytes_per_cycle);
     } else {
       pipeline_.push({std::move(f), ready, to});
       wake_at(std::max(ready, blocked_to_));
     }
   }
-  if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), now() + 1));
+  if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), edge() + 1));
 }
 
 /// Of a pipeline that is full.
 const char* parser::held_up_by() const {
   const stage& s = pipeline_.front();
-  if (std::max(s.ready, blocked_to_) > now()) return "pipeline";
+  if (std::max(s.ready, blocked_to_) > edge()) return "pipeline";
   return s.to == way::roce ? "icrc check" : "steering";
 }
 
 /// It leaves the ingress buffer as it comes, and goes nowhere.
 void parser::end(const payload::frame& f) {
-  if (departures.bound()) departures.push({now(), f.length, f.priority});
+  if (departures.bound()) departures.push({edge(), f.length, f.priority});
 }
 
 /// From the end of the parser's own stages to the end of the match, for the frame that classify() has just seen.

@@ -29,7 +29,7 @@ std::uint64_t dma_clients::startable(std::uint64_t waiting) const {
 
 void dma_clients::give(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready) {
   state& c = clients_[client];
-  const sim::cycle_t now = owner_.now();
+  const sim::cycle_t now = owner_.edge();
   if (c.answers.empty() && ready > now && c.port.response.can_push()) {
     c.port.response.push_after(dma_response{tag, status}, ready - now);
     close(client);
@@ -45,7 +45,7 @@ void dma_clients::work() {
   for (std::uint64_t mask = answers_; mask != 0; mask &= mask - 1) {
     const unsigned i = static_cast<unsigned>(__builtin_ctzll(mask));
     state& c = clients_[i];
-    const sim::cycle_t now = owner_.now();
+    const sim::cycle_t now = owner_.edge();
     if (c.answers.front().ready > now || !c.port.response.claim()) continue;
     c.port.response.push(c.answers.front().response);
     c.answers.drop();

@@ -45,7 +45,7 @@ class dma_clients {
     state& c = clients_[client];
     if (++c.in_flight != requests_) return;
     full_ |= std::uint64_t{1} << client;
-    c.full_since = owner_.now();
+    c.full_since = owner_.edge();
   }
   /// Its answer, which may leave at cycle `ready`.
   void give(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready);
@@ -74,7 +74,7 @@ class dma_clients {
     state& c = clients_[client];
     if (c.in_flight-- != requests_) return;
     full_ &= ~(std::uint64_t{1} << client);
-    c.full_cycles += owner_.now() - c.full_since;
+    c.full_cycles += owner_.edge() - c.full_since;
   }
 
   sim::clocked_block& owner_;

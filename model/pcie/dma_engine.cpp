@@ -69,7 +69,7 @@ void dma_engine::stop_started() {
 
 void dma_engine::start() {
   if (writes_.active() || (!clients_.asking() && !interrupts_.asking())) return;
-  if (owner_.now() < writes_.sent_until()) return owner_.wake_at(writes_.sent_until());
+  if (owner_.edge() < writes_.sent_until()) return owner_.wake_at(writes_.sent_until());
   const std::uint64_t ready = clients_.startable(waiting());
   if (ready == 0) return;
   const auto winner = static_cast<unsigned>(start_order_.pick(ready));
@@ -104,7 +104,7 @@ void dma_engine::refuse(unsigned client, dma_request& r) {
   const bool refused = r.length != 0;
   if (refused) ++refused_;
   if (answered(r))
-    clients_.give(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.now() + 1);
+    clients_.give(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.edge() + 1);
   r.keep.reset();
 }
 
@@ -113,10 +113,10 @@ void dma_engine::refuse(unsigned client, dma_request& r) {
 void dma_engine::issue() {
   const bool reads = reads_.can_issue();
   if (!reads && !writes_.active()) return reads_.waiting() ? path_.blocked("tags") : path_.idle();
-  if (owner_.now() < writes_.sent_until()) return owner_.wake_at(writes_.sent_until());
+  if (owner_.edge() < writes_.sent_until()) return owner_.wake_at(writes_.sent_until());
   if (!path_.ready() || !issue_one(reads)) return;
   // The next tick is when a request can be started, or when there is room for another packet.
-  const sim::cycle_t next = std::max(owner_.now() + 1, writes_.sent_until());
+  const sim::cycle_t next = std::max(owner_.edge() + 1, writes_.sent_until());
   if (!writes_.active() && waiting() != 0) owner_.wake_at(next);
   if (writes_.active() || reads_.can_issue())
     path_.await_room(next);

@@ -59,7 +59,7 @@ void dma_reads::issue() {
   const std::uint16_t tag = free_tags_.back();
   free_tags_.pop_back();
   if (free_tags_.empty()) ++counts_.tags_used_up;
-  const sim::cycle_t deadline = owner_.now() + timeout_cycles_;
+  const sim::cycle_t deadline = owner_.edge() + timeout_cycles_;
   tags_[tag] = {true, index, r.issued, n, deadline, tags_[tag].coming};
   if (check_at_ == sim::never) {
     check_at_ = deadline;
@@ -163,15 +163,15 @@ void dma_reads::finish_if_done(std::uint32_t index) {
   const read_state& read = reads_[index];
   if (read.packets != 0 || read.issued != read.length) return;
   const std::uint32_t fill = std::min<std::uint32_t>(read.length, config_.fill_limit_bytes);
-  sim::cycle_t ready = std::max(owner_.now(), fill_free_);
+  sim::cycle_t ready = std::max(owner_.edge(), fill_free_);
   if (read.status == dma_status::ok) fill_free_ = ready += sim::beats_of(fill, config_.fill_bytes_per_cycle);
   clients_.give(read.client, read.tag, read.status, ready);
   free_reads_.push_back(index);
 }
 
 void dma_reads::check_timeouts() {
-  if (sim::mostly(check_at_ > owner_.now())) return;
-  const sim::cycle_t now = owner_.now();
+  if (sim::mostly(check_at_ > owner_.edge())) return;
+  const sim::cycle_t now = owner_.edge();
   check_at_ = sim::never;
   for (unsigned i = 0; i < tags_.size(); ++i) {
     const tag_state& tag = tags_[i];

@@ -96,6 +96,7 @@ class async_fifo : public channel {
     return item;
   }
 
+  const usage& used() const override { return usage_; }
   void describe(channel_reader_if& to) const override {
     to.ends(&producer_, &consumer_);
     static const T none{};
@@ -125,6 +126,7 @@ class async_fifo : public channel {
     }
   }
 
+  usage usage_;
   clocked_block& producer_;
   clocked_block& consumer_;
   synchroniser to_consumer_, to_producer_;

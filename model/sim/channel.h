@@ -45,12 +45,12 @@ class channel : public hierarchy_object {
 
   std::size_t depth() const { return depth_; }
   channel_width width() const { return width_; }
-  const usage& used() const { return usage_; }
+  virtual const usage& used() const = 0;
   /// What the producer keeps to.
   forwarding forwards() const { return forwards_; }
   void forward_by(forwarding f) { forwards_ = f; }
-  std::uint64_t pushes() const { return usage_.pushes; }
-  std::size_t max_occupancy() const { return usage_.max_occupancy; }
+  std::uint64_t pushes() const { return used().pushes; }
+  std::size_t max_occupancy() const { return used().max_occupancy; }
   clock_domain& domain() const { return domain_; }
 
   /// Tells of both ends, and of the fields of an item.
@@ -95,8 +95,6 @@ class channel : public hierarchy_object {
   channel_width width_;
   forwarding forwards_ = forwarding::store_and_forward;
   bool watched_ = false;
-  // Begins a line of the processor's cache, in which there is room for what a push uses beside it (fifo).
-  alignas(cache_line) usage usage_;
 };
 
 }  // namespace rnic::sim

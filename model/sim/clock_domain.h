@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/check.h"
 #include "model/sim/clock_edges.h"
 #include "model/sim/hierarchy.h"
 #include "model/sim/seldom.h"
@@ -32,8 +33,30 @@ class edge_watcher_if {
   virtual void served(clock_domain& of) = 0;
 };
 
+/// What ticks, pushes and pops use of a clock domain. It has virtual functions and is the first base, so that it lies
+/// in front of what the hierarchy needs: an instruction has one byte for the place of a near member, and four for
+/// others.
+class clock_state {
+ protected:
+  explicit clock_state(const clock_edges& edges) : edges_(edges) {}
+  virtual ~clock_state() = default;
+
+  cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
+  bool serving_ = false;
+  std::uint64_t soon_ = 0;  // blocks to tick at the edge after the served one, beside those in the wheel
+  cycle_t next_ = never;
+  time_ps* next_edge_ = nullptr;  // time of next_, which the timebase keeps
+  time_ps served_ps_ = 0;
+  std::uint64_t ticks_ = 0;
+  std::uint64_t active_edges_ = 0;
+  std::uint64_t forced_ = 0;   // always_tick: all blocks, at each edge
+  std::uint64_t at_each_ = 0;  // these, and the watcher: at each edge that is served
+  wake_wheel wheel_;
+  clock_edges edges_;
+};
+
 /// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 63 blocks.
-class clock_domain : public hierarchy_object {
+class clock_domain : private clock_state, public hierarchy_object {
  public:
   clock_domain(const std::string& name, timebase& base, clock_period period);
   ~clock_domain() override;
@@ -42,6 +65,12 @@ class clock_domain : public hierarchy_object {
 
   timebase& base() const { return base_; }
 
+  /// The edge that is served: now() for what is called in ticks only. Outside of them it is the last edge that was, and
+  /// a wake-up that follows from it is refused; a sanitized build refuses the question.
+  cycle_t edge() const {
+    if constexpr (RNIC_SANITIZED != 0) RNIC_ASSERT(serving_, name() + ": used outside of a tick");
+    return served_;
+  }
   cycle_t now() const { return seldom(!serving_) ? passed_edge() : served_; }
   time_ps now_ps() const { return seldom(!serving_) ? passed_edge_ps() : served_ps_; }
   time_ps edge_time(cycle_t k) const { return edges_.time(k); }
@@ -94,17 +123,29 @@ class clock_domain : public hierarchy_object {
   [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const;  // last edge that is not in the future
   [[gnu::noinline, gnu::cold]] time_ps passed_edge_ps() const { return edge_time(passed_edge()); }
   void wake_at(unsigned id, cycle_t when) {
-    if (serving_) {  // serve() looks for the next edge when it is done
-      const cycle_t ahead = when - served_ - 1;
-      if (ahead == 0) {
-        soon_ |= std::uint64_t{1} << id;
-        return;
-      }
-      if (mostly(wake_wheel::is_near(ahead))) return wheel_.mark(id, when);
-    }
-    wake_slow(id, when);
+    if (serving_)  // serve() looks for the next edge when it is done
+      wake_in_tick(id, when);
+    else
+      wake_slow(id, when);
+  }
+  void wake_next(unsigned id) {
+    if (mostly(serving_))
+      soon_ |= std::uint64_t{1} << id;
+    else
+      wake_slow(id, now() + 1);
+  }
+  /// wake_at() in a tick of this domain.
+  void wake_in_tick(unsigned id, cycle_t when) {
+    const cycle_t ahead = when - served_ - 1;
+    if (ahead == 0)
+      soon_ |= std::uint64_t{1} << id;
+    else if (mostly(wake_wheel::is_near(ahead)))
+      wheel_.mark(id, when);
+    else
+      wake_slow(id, when);
   }
   [[gnu::noinline]] void wake_slow(unsigned id, cycle_t when);
+  [[gnu::noinline, gnu::cold]] void wake_far(unsigned id, cycle_t when);
   template <unsigned Id>
   static void tick_one(clock_domain& d);
   template <std::size_t... Id>
@@ -114,18 +155,6 @@ class clock_domain : public hierarchy_object {
 
   timebase& base_;
   std::size_t index_ = 0;  // in the timebase
-  clock_edges edges_;
-  cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
-  time_ps served_ps_ = 0;
-  cycle_t next_ = never;
-  time_ps* next_edge_ = nullptr;  // time of next_, which the timebase keeps
-  bool serving_ = false;
-  std::uint64_t active_edges_ = 0;
-  std::uint64_t ticks_ = 0;
-  std::uint64_t soon_ = 0;     // blocks to tick at the edge after the served one, beside those in the wheel
-  std::uint64_t forced_ = 0;   // always_tick: all blocks, at each edge
-  std::uint64_t at_each_ = 0;  // these, and the watcher: at each edge that is served
-  wake_wheel wheel_;
   std::array<clocked_block*, max_blocks> blocks_{};
   std::uint64_t all_ = 0;  // mask of registered blocks
   std::vector<channel*> channels_;

@@ -10,6 +10,21 @@
 
 namespace rnic::sim {
 
+/// What a tick uses of a block: the first base, in front of what the hierarchy needs (see clock_state).
+class ticked {
+ protected:
+  explicit ticked(clock_domain& domain) : domain_(domain) {}
+  virtual ~ticked() = default;
+
+  clock_domain& domain_;
+  unsigned id_ = 0;
+
+ private:
+  friend class clock_domain;
+  /// One clock edge. Reads like the pipeline of the block, last stage first.
+  virtual void tick() = 0;
+};
+
 /// A block of the block diagram. It has no process of its own: its domain calls tick() at the edges for which it
 /// asked (wake_at) or at which a channel has something for it. Between blocks there are only registered channels
 /// (fifo, timed_inbox), so the order of ticks inside one edge cannot change a result (law 2).
@@ -21,7 +36,7 @@ namespace rnic::sim {
 /// In SystemC's hierarchy it is a module below the one that it is part of: sc_find_object("a.adapter.requester") finds
 /// it, its channels from outside of the clock domain and its parts are its children. By the same name go its statistics
 /// (statistics::of) and its parameters (parameter_set::of).
-class clocked_block : public hierarchy_module {
+class clocked_block : private ticked, public hierarchy_module {
  public:
   /// `name`: full name (see hierarchy_place).
   clocked_block(const std::string& name, clock_domain& domain);
@@ -33,6 +48,8 @@ class clocked_block : public hierarchy_module {
 
   /// The edge being served, or outside of a tick the last edge that is not in the future.
   cycle_t now() const { return domain_.now(); }
+  /// now() for what is called in ticks of its domain only: see clock_domain::edge().
+  cycle_t edge() const { return domain_.edge(); }
   /// Time of now() in picoseconds.
   time_ps now_ps() const { return domain_.now_ps(); }
 
@@ -44,15 +61,10 @@ class clocked_block : public hierarchy_module {
   /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Every request is kept;
   /// one that is not needed any more costs a tick.
   void wake_at(cycle_t when) { domain_.wake_at(id_, when); }
-  void wake_next() { wake_at(now() + 1); }
+  void wake_next() { domain_.wake_next(id_); }
 
  private:
   friend class clock_domain;
-  /// One clock edge. Reads like the pipeline of the block, last stage first.
-  virtual void tick() = 0;
-
-  clock_domain& domain_;
-  unsigned id_ = 0;
 };
 
 }  // namespace rnic::sim

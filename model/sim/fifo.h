@@ -19,6 +19,61 @@
 
 namespace rnic::sim {
 
+/// What pushes, pops and their questions use of a channel, in two lines of the processor's cache: the first base, in
+/// front of what the hierarchy needs (see clock_state).
+template <class T>
+class alignas(cache_line) fifo_state {
+ public:
+  /// Of no channel: nothing is ever in it.
+  static const fifo_state& of_none() { return unbound; }
+  [[gnu::always_inline]] bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->edge(); }
+
+ protected:
+  static constexpr std::size_t most_places = 0x8000;
+  static constexpr std::uint8_t nobody = 0xff;
+  struct entry {
+    T item{};
+    cycle_t visible = 0;
+  };
+  fifo_state(clock_domain& clock, std::size_t depth, unsigned latency, channel_width width)
+      : clock_(&clock),
+        mask_of_slots_(static_cast<std::uint16_t>(places_for(depth) - 1)),
+        places_(static_cast<std::uint16_t>(depth)),
+        latency_(latency),
+        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))) {}
+  virtual ~fifo_state() = default;
+
+  // What a pop, a push and their questions use, in the line of the virtual functions.
+  entry* slots_ = nullptr;  // a power of two of them
+  clock_domain* clock_ = nullptr;
+  std::uint32_t head_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint16_t mask_of_slots_ = 0;
+  std::uint16_t places_ = 0;           // the depth
+  std::uint16_t wakes_from_ = 0xffff;  // so many items that a push, or a pop of others, ticks the consumer
+  std::uint16_t freed_now_ = 0;        // slots freed in cycle freed_at_, which stay occupied for the rest of it
+  cycle_t freed_at_ = never;
+  std::uint64_t* mask_ = &not_shown;  // of the consumer,
+  std::uint64_t mask_bit_ = 1;        // and the channel's bit in it
+
+  // What a push uses.
+  channel::usage usage_;
+  cycle_t last_visible_ = 0;
+  unsigned latency_ = 1;
+  unsigned shown_ = 0;              // items that become visible at last_visible_
+  bool piped_ = false;              // the producer uses push_after
+  std::uint8_t producer_ = nobody;  // their places
+  std::uint8_t consumer_ = nobody;
+  std::uint16_t items_a_cycle_ = 1;  // the width
+
+ private:
+  fifo_state() = default;
+  static const fifo_state unbound;
+  inline static std::uint64_t not_shown;  // written, never read
+};
+template <class T>
+inline const fifo_state<T> fifo_state<T>::unbound{};
+
 /// Bounded first-in first-out channel with registers at both ends: what is pushed at cycle n can be popped at
 /// n + latency (at least 1) and a slot freed at n can be filled at n + 1. One producer and one consumer block. It takes
 /// and gives as many items a cycle as it is wide, one unless it says more.
@@ -26,20 +81,20 @@ namespace rnic::sim {
 /// Waking is the channel's business: the consumer is ticked when something becomes visible and, after a pop, as long
 /// as more is visible; the producer of a full channel is ticked when a slot is free again. A consumer that leaves
 /// something in the channel for another reason (busy until a cycle it knows) asks for its own wake-up, and so does a
-/// producer that waits for more than one slot. Asking (can_push, can_pop, free_slots) changes nothing.
+/// producer that waits for more than one slot. Asking (can_push, can_pop, free_slots) changes nothing. Both ends are
+/// used in ticks of the domain only.
 template <class T>
-class fifo : public channel {
+class fifo : private fifo_state<T>, public channel {
+  using state = fifo_state<T>;
+
  public:
+  /// `depth`: 1 to 32768 items.
   fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
-      : channel(name, domain, depth, width),
-        latency_(latency),
-        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))),
-        storage_(places_for(depth)),
-        slots_(storage_.data()),
-        clock_(&domain),
-        places_(static_cast<std::uint32_t>(depth)),
-        mask_of_slots_(static_cast<std::uint32_t>(storage_.size() - 1)) {
+      : state(domain, depth, latency, width), channel(name, domain, depth, width) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
+    if (depth > state::most_places) throw config_error(this->name() + ": depth must be at most 32768");
+    storage_.resize(places_for(depth));
+    slots_ = storage_.data();
   }
 
   /// Both are blocks of this channel's domain.
@@ -59,24 +114,24 @@ class fifo : public channel {
   /// reason; half full it ticks it all the same. For returned credits that nobody waits for.
   void set_quiet(bool quiet) final {
     if (consumer_ == nobody) return;
-    const std::uint32_t from = quiet && !watched_ ? (places_ + 1) / 2 : 1;
+    const auto from = static_cast<std::uint16_t>(quiet && !watched_ ? (places_ + 1) / 2 : 1);
     if (seldom(from < wakes_from_) && count_ != 0) show_next(clock_->now());
     wakes_from_ = from;
   }
 
   /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
   bool can_push() const {
-    const cycle_t now = clock_->now();
+    const cycle_t now = clock_->edge();
     return occupied(now) != places_ && !port_used(now);
   }
   /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
   /// ticked at the next edge.
   [[gnu::always_inline]] bool claim() {
-    const cycle_t now = clock_->now();
+    const cycle_t now = clock_->edge();
     if (seldom(occupied(now) == places_)) return false;
     return !seldom(port_used(now)) || refused_in(now);
   }
-  std::size_t free_slots() const { return places_ - occupied(clock_->now()); }
+  std::size_t free_slots() const { return places_ - occupied(clock_->edge()); }
   void push(T&& item) { enter(std::move(item), 0); }
   void push(const T& item) { enter(item, 0); }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
@@ -89,18 +144,18 @@ class fifo : public channel {
   }
 
   /// Consumer's side.
-  [[gnu::always_inline]] bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->now(); }
+  using state::can_pop;
   T& front() { return slots_[head_].item; }
   T pop() {
     entry& e = slots_[head_];
-    const cycle_t now = clock_->now();
+    const cycle_t now = clock_->edge();
     RNIC_ASSERT(count_ != 0 && e.visible <= now, name() + ": pop from an empty channel");
     T item = std::move(e.item);
     free_front(now);
     return item;
   }
   /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
-  void drop() { free_front(clock_->now()); }
+  void drop() { free_front(clock_->edge()); }
   /// Takes, one after the other, all that a consumer would have taken by now that is ticked at each edge and takes as
   /// many a cycle as the channel is wide: for a quiet channel, whose items wait until the consumer has another reason
   /// to be ticked. f(T&&) may not push into or pop from this channel.
@@ -125,6 +180,8 @@ class fifo : public channel {
   }
 
   bool empty() const { return count_ == 0; }
+  const channel::usage& used() const override { return usage_; }
+  const fifo_state<T>& ends() const { return *this; }
 
   void describe(channel_reader_if& to) const override {
     to.ends(block_at(producer_), block_at(consumer_));
@@ -139,17 +196,18 @@ class fifo : public channel {
   }
 
  private:
-  static constexpr std::uint8_t nobody = 0xff;
-  struct entry {
-    T item{};
-    cycle_t visible = 0;
-  };
+  using state::nobody, state::slots_, state::clock_, state::head_, state::count_, state::mask_of_slots_, state::places_,
+      state::wakes_from_, state::freed_now_, state::freed_at_, state::mask_, state::mask_bit_, state::usage_,
+      state::last_visible_, state::latency_, state::shown_, state::piped_, state::producer_, state::consumer_,
+      state::items_a_cycle_;
+  using typename state::entry;
+
   bool port_used(cycle_t now) const {
     return last_visible_ == now + latency_ && shown_ >= items_a_cycle_ && width_.refuses && !piped_;
   }
   template <class U>
   void enter(U&& item, cycle_t cycles) {
-    const cycle_t now = clock_->now();
+    const cycle_t now = clock_->edge();
     // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
     const std::uint32_t held = occupied(now) + 1;
     RNIC_ASSERT(held <= places_, name() + ": push into a full channel");
@@ -202,7 +260,7 @@ class fifo : public channel {
     if (consumer_ != nobody) over(usage_.over_pops, "pops");
   }
   void release(cycle_t now) {
-    freed_now_ = seldom(freed_at_ == now) ? freed_now_ + 1 : 1;
+    freed_now_ = seldom(freed_at_ == now) ? static_cast<std::uint16_t>(freed_now_ + 1) : 1;
     freed_at_ = now;
     head_ = (head_ + 1) & mask_of_slots_;
     --count_;
@@ -229,34 +287,11 @@ class fifo : public channel {
   }
   std::uint32_t occupied(cycle_t now) const { return count_ + (seldom(freed_at_ == now) ? freed_now_ : 0); }
 
-  // What a push uses, in the line of usage_.
-  cycle_t last_visible_ = 0;
-  unsigned latency_;
-  unsigned shown_ = 0;              // items that become visible at last_visible_
-  bool piped_ = false;              // the producer uses push_after
-  std::uint8_t producer_ = nobody;  // their places
-  std::uint8_t consumer_ = nobody;
-  std::uint16_t items_a_cycle_;  // width_
-
-  // What seldom is.
-  std::vector<entry> storage_;  // a power of two of them
+  // What seldom is used.
+  std::vector<entry> storage_;
   cycle_t full_since_ = 0;
   cycle_t taken_at_ = never;
   unsigned taken_ = 0;  // take_due: items taken in cycle taken_at_
-
-  // What a pop, a push and their questions use, in a line.
-  alignas(cache_line) entry* slots_;  // storage_
-  clock_domain* clock_;               // domain_
-  std::uint32_t head_ = 0;
-  std::uint32_t count_ = 0;
-  std::uint32_t places_;  // depth_
-  std::uint32_t mask_of_slots_;
-  cycle_t freed_at_ = never;
-  std::uint64_t* mask_ = &not_shown;      // of the consumer,
-  std::uint64_t mask_bit_ = 1;            // and the channel's bit in it
-  std::uint32_t wakes_from_ = ~0u;        // so many items that a push, or a pop of others, ticks the consumer
-  std::uint32_t freed_now_ = 0;           // slots freed in cycle freed_at_, which stay occupied for the rest of it
-  inline static std::uint64_t not_shown;  // written, never read
 };
 
 /// Both ends of a channel as a block sees them: a block has ports, the adapter binds them.
@@ -291,6 +326,7 @@ class fifo_in {
   explicit fifo_in(clocked_block& owner) : owner_(&owner) {}
   void bind(fifo<T>& channel) {
     channel_ = &channel;
+    state_ = &channel.ends();
     channel.bind_consumer(*owner_);
     if (mask_ != nullptr) channel.show_in(*mask_, bit_);
   }
@@ -300,7 +336,7 @@ class fifo_in {
     bit_ = bit;
   }
   /// False as well while nothing is bound: a port that the configuration leaves out.
-  bool can_pop() const { return channel_ != nullptr && channel_->can_pop(); }
+  [[gnu::always_inline]] bool can_pop() const { return state_->can_pop(); }
   T& front() const { return channel_->front(); }
   T pop() const { return channel_->pop(); }
   void drop() const { channel_->drop(); }
@@ -315,6 +351,7 @@ class fifo_in {
 
  private:
   clocked_block* owner_;
+  const fifo_state<T>* state_ = &fifo_state<T>::of_none();
   fifo<T>* channel_ = nullptr;
   std::uint64_t* mask_ = nullptr;
   unsigned bit_ = 0;

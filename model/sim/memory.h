@@ -20,6 +20,33 @@ namespace rnic::sim {
 /// Tag of a memory with a port for each user.
 struct port_each {};
 
+/// What an access uses of the ports of a memory: the first base, in front of what the hierarchy needs (see
+/// clock_state).
+class memory_state {
+ public:
+  struct counted {
+    std::uint64_t accesses = 0;
+    std::uint64_t waits = 0;  ///< cycles in which it was refused
+    cycle_t at = never;       ///< by a port of its own: the last access
+    std::string name;
+  };
+
+ protected:
+  memory_state(clocked_block& owner, unsigned ports) : clock_(owner.domain()), owner_(owner), ports_(ports) {}
+  virtual ~memory_state() = default;
+
+  clock_domain& clock_;
+  clocked_block& owner_;
+  cycle_t at_ = never;  // what follows is of this cycle
+  unsigned taken_ = 0;
+  unsigned ports_;
+  std::uint64_t kept_ = 0;     // masks of users: refused a cycle ago, and not served in this one yet;
+  std::uint64_t waiting_ = 0;  // refused in this one
+  unsigned last_ = 63;         // user of the last access
+  bool each_ = false;          // a port for each user
+  std::vector<counted> users_;
+};
+
 /// A memory takes `ports` accesses a cycle (law 16), each a read, a write, or a read that is written back. Its users
 /// have names. Priority is the order in which their block asks in its tick, but who was refused has a port of the next
 /// cycle before all others, in turn: so nobody starves. What lies in the memory is its owner's matter.
@@ -32,15 +59,15 @@ struct port_each {};
 ///
 /// An access is asked for when everything else that it needs is there: a user that may still have to wait for
 /// something else would take a port for nothing, and as often as its block is ticked (law 3).
-class memory_ports : public hierarchy_object {
+class memory_ports : private memory_state, public hierarchy_object {
  public:
   /// `leaf`: what the memory is ("context_memory"); its name is that of the block, a dot, and this. Users are numbered
   /// from 0 on, in the order of their names; at most 64.
   memory_ports(clocked_block& owner, const std::string& leaf, unsigned ports, std::vector<std::string> users)
-      : hierarchy_object(owner.name() + "." + leaf, "memory"), owner_(owner), ports_(ports) {
+      : memory_state(owner, ports), hierarchy_object(owner.name() + "." + leaf, "memory") {
     if (ports == 0) throw config_error(name() + ": ports must be at least 1");
     RNIC_ASSERT(users.size() <= most_users, name() + ": more than 64 users");
-    for (std::string& u : users) users_.push_back({std::move(u)});
+    for (std::string& u : users) users_.push_back({0, 0, never, std::move(u)});
     owner.domain().add(*this);
   }
   memory_ports(clocked_block& owner, const std::string& leaf, port_each, std::vector<std::string> users)
@@ -52,7 +79,7 @@ class memory_ports : public hierarchy_object {
 
   /// The user would get a port in this cycle. Changes nothing.
   bool can_access(unsigned user) const {
-    if (at_ == owner_.now()) return has_port(bit(user));
+    if (at_ == clock_.edge()) return has_port(bit(user));
     const std::uint64_t kept = waiting_of_last_cycle();
     return (kept & bit(user)) != 0 || count(kept) < ports_;
   }
@@ -66,8 +93,9 @@ class memory_ports : public hierarchy_object {
   /// Of a memory with a port for each user: this one's.
   void access_own(unsigned user) {
     counted& u = users_[user];
-    RNIC_ASSERT(u.at != owner_.now() && each_, name() + ": more accesses in a cycle than ports, by " + u.name);
-    u.at = owner_.now();
+    const cycle_t now = clock_.edge();
+    RNIC_ASSERT(u.at != now && each_, name() + ": more accesses in a cycle than ports, by " + u.name);
+    u.at = now;
     ++u.accesses;
   }
   /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
@@ -85,12 +113,7 @@ class memory_ports : public hierarchy_object {
     return true;
   }
 
-  struct counted {
-    std::string name;
-    std::uint64_t accesses = 0;
-    std::uint64_t waits = 0;  ///< cycles in which it was refused
-    cycle_t at = never;       ///< by a port of its own: the last access
-  };
+  using memory_state::counted;
   const std::vector<counted>& users() const { return users_; }
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
   /// Cycles in which the user had to wait.
@@ -114,7 +137,7 @@ class memory_ports : public hierarchy_object {
   static std::uint64_t bit(unsigned user) { return std::uint64_t{1} << user; }
   // Of those that were refused a cycle ago, as many as there are ports, in turn from the last one that was served on.
   [[gnu::noinline]] std::uint64_t waiting_of_last_cycle() const {
-    if (at_ == never || at_ + 1 != owner_.now()) return 0;
+    if (at_ == never || at_ + 1 != clock_.edge()) return 0;
     std::uint64_t first = 0, rest = waiting_;
     const std::uint64_t behind = last_ + 1 >= most_users ? 0 : ~std::uint64_t{0} << (last_ + 1);
     for (unsigned n = 0; n < ports_ && rest != 0; ++n) {
@@ -146,23 +169,13 @@ class memory_ports : public hierarchy_object {
   }
   // The first thing that happens in a cycle.
   void begin() {
-    const cycle_t now = owner_.now();
+    const cycle_t now = clock_.edge();
     if (at_ == now) return;
     kept_ = seldom(waiting_ != 0) ? waiting_of_last_cycle() : 0;
     at_ = now;
     taken_ = 0;
     waiting_ = 0;
   }
-
-  clocked_block& owner_;
-  unsigned ports_;
-  bool each_ = false;   // a port for each user
-  cycle_t at_ = never;  // what follows is of this cycle
-  unsigned taken_ = 0;
-  unsigned last_ = most_users - 1;  // user of the last access
-  std::uint64_t kept_ = 0;          // masks of users: refused a cycle ago, and not served in this one yet;
-  std::uint64_t waiting_ = 0;       // refused in this one
-  std::vector<counted> users_;
 };
 
 }  // namespace rnic::sim

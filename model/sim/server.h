@@ -16,10 +16,8 @@
 
 namespace rnic::sim {
 
-/// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
-/// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles. Cycles
-/// in which it is neither busy nor blocked it is idle: nothing waits for it.
-class server : public hierarchy_object {
+/// What an operation uses of an engine: the first base, in front of what the hierarchy needs (see clock_state).
+class server_state {
  public:
   /// Cycles in which work waited, the engine was free, and `by` held it up.
   struct hold_up {
@@ -27,20 +25,41 @@ class server : public hierarchy_object {
     std::uint64_t cycles;
   };
 
+ protected:
+  explicit server_state(clocked_block& owner) : clock_(owner.domain()), owner_(owner) {}
+  virtual ~server_state() = default;
+
+  clock_domain& clock_;
+  cycle_t free_at_ = 0;
+  std::uint64_t busy_ = 0, operations_ = 0;
+  const char* blocked_by_ = nullptr;
+  cycle_t blocked_at_ = 0;
+  cycle_t begun_at_ = 0;
+  clocked_block& owner_;
+  std::vector<hold_up> blocked_;
+};
+
+/// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
+/// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles. Cycles
+/// in which it is neither busy nor blocked it is idle: nothing waits for it.
+class server : private server_state, public hierarchy_object {
+ public:
+  using server_state::hold_up;
+
   /// `leaf`: what the engine does ("check"); its name is that of the block, a dot, and this.
   server(clocked_block& owner, const std::string& leaf)
-      : hierarchy_object(owner.name() + "." + leaf, "server"), owner_(owner) {
+      : server_state(owner), hierarchy_object(owner.name() + "." + leaf, "server") {
     blocked_.reserve(8);
     owner.domain().add(*this);
   }
   ~server() override { owner_.domain().remove(*this); }
 
-  [[gnu::always_inline]] bool is_free() const { return owner_.now() >= free_at_; }
+  [[gnu::always_inline]] bool is_free() const { return clock_.edge() >= free_at_; }
   /// First edge at which the next operation can start; not known (never) while one has begun and not ended.
   cycle_t free_at() const { return free_at_; }
   /// An operation of `interval` cycles. The engine must be free.
   [[gnu::always_inline]] void start(cycle_t interval) {
-    const cycle_t now = owner_.now();
+    const cycle_t now = clock_.edge();
     RNIC_ASSERT(now >= free_at_, name() + ": operation started while the engine is busy");
     occupy(now, interval);
   }
@@ -62,7 +81,7 @@ class server : public hierarchy_object {
       idle();
   }
   /// start() behind what occupies the engine: its operations wait in a queue of their own.
-  void append(cycle_t interval) { occupy(std::max(owner_.now(), free_at_), interval); }
+  void append(cycle_t interval) { occupy(std::max(clock_.edge(), free_at_), interval); }
   /// The same for what comes at edge `at`, by which the engine will not have been free: nothing is lost in between.
   void append_at(cycle_t at, cycle_t interval) {
     RNIC_ASSERT(at <= free_at_ && free_at_ != never, name() + ": an operation ahead of time, behind a gap");
@@ -72,13 +91,13 @@ class server : public hierarchy_object {
   void begin() {
     RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
     idle();
-    begun_at_ = owner_.now();
+    begun_at_ = clock_.edge();
     free_at_ = never;
     ++operations_;
   }
   void end() {
     RNIC_ASSERT(free_at_ == never, name() + ": no operation has begun");
-    free_at_ = owner_.now();
+    free_at_ = clock_.edge();
     busy_ += free_at_ - begun_at_;
     if (blocked_by_ != nullptr) blocked_at_ = free_at_;
   }
@@ -88,7 +107,7 @@ class server : public hierarchy_object {
   std::uint64_t operations() const { return operations_; }
   /// Cycles up to now() in which the engine was busy.
   std::uint64_t busy_cycles() const {
-    const cycle_t now = owner_.now();
+    const cycle_t now = clock_.now();
     if (free_at_ == never) return busy_ + (now - begun_at_);
     return free_at_ > now ? busy_ - (free_at_ - now) : busy_;
   }
@@ -106,11 +125,11 @@ class server : public hierarchy_object {
     busy_ += interval;
     ++operations_;
   }
-  std::uint64_t since() const { return std::max(owner_.now(), blocked_at_) - blocked_at_; }
+  std::uint64_t since() const { return std::max(clock_.now(), blocked_at_) - blocked_at_; }
   [[gnu::noinline]] void now_blocked(const char* by) {
     idle();
     blocked_by_ = by;
-    blocked_at_ = std::max(owner_.now(), free_at_);
+    blocked_at_ = std::max(clock_.edge(), free_at_);
   }
   // Most of what starts was not blocked: what start() asks is short, and this is in one place.
   [[gnu::noinline]] void settle() {
@@ -125,14 +144,6 @@ class server : public hierarchy_object {
       }
     all.push_back({by, cycles});
   }
-
-  clocked_block& owner_;
-  cycle_t free_at_ = 0;
-  cycle_t begun_at_ = 0;
-  std::uint64_t busy_ = 0, operations_ = 0;
-  const char* blocked_by_ = nullptr;
-  cycle_t blocked_at_ = 0;
-  std::vector<hold_up> blocked_;
 };
 
 }  // namespace rnic::sim

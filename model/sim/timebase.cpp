@@ -263,7 +263,7 @@ unsigned timebase::pick_id(std::uint64_t taken) {
 // ---------------------------------------------------------------- clock_domain
 
 clock_domain::clock_domain(const std::string& name, timebase& base, clock_period period)
-    : hierarchy_object(name, "clock_domain"), base_(base), edges_(this->name(), period) {
+    : clock_state(clock_edges(name, period)), hierarchy_object(name, "clock_domain"), base_(base) {
   base_.add(*this);
 }
 
@@ -297,16 +297,27 @@ void clock_domain::remove(clocked_block& block) {
   soon_ &= ~bit;
 }
 
+/// Outside of an edge, or far away. Near is what has a slot in the wheel, from the last edge on that was served.
 void clock_domain::wake_slow(unsigned id, cycle_t when) {
-  // Asked from outside of an edge: edges that were slept through count as served, but for one at this very instant,
-  // which may still be served. `never` + 1 is edge 0.
+  if (seldom(!wake_wheel::is_near(when - (served_ + 1)))) return wake_far(id, when);
+  wheel_.mark(id, when);
+  if (mostly(when < next_)) {
+    set_next(when);
+    RNIC_ASSERT(*next_edge_ >= base_.partitions_.passed(index_, base_.now_ps()),
+                name() + ": wake-up asked for an edge that has passed");
+    base_.request(index_, *next_edge_);
+  }
+}
+
+/// Edges that were slept through count as served, but for one at this very instant, which may still be served. `never`
+/// + 1 is edge 0.
+void clock_domain::wake_far(unsigned id, cycle_t when) {
   if (!serving_) {
     const cycle_t passed = edge_at_or_after(base_.partitions_.passed(index_, base_.now_ps())) - 1;
     if (passed + 1 > served_ + 1) served_ = passed;
   }
-  const cycle_t ahead = when - (served_ + 1);
   RNIC_ASSERT(served_ == never || when > served_, name() + ": wake-up asked for an edge that has passed");
-  if (wake_wheel::is_near(ahead))
+  if (wake_wheel::is_near(when - (served_ + 1)))
     wheel_.mark(id, when);
   else
     wheel_.keep_far(id, when);
@@ -339,7 +350,7 @@ time_ps clock_domain::serve(time_ps now) {
   served_ = next_;
   served_ps_ = now;
   serving_ = true;
-  std::uint64_t mask = std::exchange(soon_, 0) | at_each_ | wheel_.take(served_);
+  std::uint64_t mask = std::exchange(soon_, forced_) | at_each_ | wheel_.take(served_);
   ++active_edges_;
   while (mask != 0) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
@@ -348,7 +359,7 @@ time_ps clock_domain::serve(time_ps now) {
     tick_of_each[id](*this);
   }
   serving_ = false;
-  set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_));
+  set_next(soon_ != 0 ? served_ + 1 : wheel_.next_after(served_));
   return *next_edge_;
 }
 
@@ -372,7 +383,7 @@ void clock_domain::set_next(cycle_t edge) {
 // ---------------------------------------------------------------- clocked_block
 
 clocked_block::clocked_block(const std::string& name, clock_domain& domain)
-    : hierarchy_module(name, "clocked_block"), domain_(domain) {
+    : ticked(domain), hierarchy_module(name, "clocked_block") {
   domain_.add(*this);
 }
 

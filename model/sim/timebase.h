@@ -124,19 +124,20 @@ class timebase {
   static constexpr std::size_t any_number = 0;
   static constexpr std::size_t most_unrolled = 8;  // domains with code of their own: two hosts, and more
 
+  // What each instant uses comes first: see clock_state.
+  time_ps now_ = 0;
+  time_ps horizon_ = 0;  // edges before it may be served: nothing else is due; 0: ask the kernel
+  time_ps lowered_ = 0;  // while serving: the earliest edge that was asked for in a domain that had no such edge
+  std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
+  std::vector<clock_domain*> domains_;
+  partitions partitions_;
+  time_ps ahead_until_ = 0;
+  time_ps kernel_now_ = 0;                                        // valid while serving
+  time_ps (timebase::*to_horizon_)(time_ps) = nullptr;            // serve_to_horizon() of as many domains as there are
+  std::vector<std::pair<deferred_work*, std::size_t>> deferred_;  // and the partition of each
+  std::unique_ptr<process> process_;
   options options_;
   std::mt19937_64 rng_;
-  std::vector<clock_domain*> domains_;
-  std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
-  std::vector<std::pair<deferred_work*, std::size_t>> deferred_;  // and the partition of each
-  partitions partitions_;
-  std::unique_ptr<process> process_;
-  time_ps (timebase::*to_horizon_)(time_ps) = nullptr;  // serve_to_horizon() of as many domains as there are
-  time_ps now_ = 0;
-  time_ps ahead_until_ = 0;
-  time_ps kernel_now_ = 0;  // valid while serving
-  time_ps horizon_ = 0;     // edges before it may be served: nothing else is due; 0: ask the kernel
-  time_ps lowered_ = 0;     // while serving: the earliest edge that was asked for in a domain that had no such edge
   // Notifications under way, the earliest last. A notification is never taken back: the kernel would keep its record
   // until its time comes, and a timer of a second would leave a million of them. One that finds no work is harmless.
   static constexpr unsigned max_scheduled = 16;

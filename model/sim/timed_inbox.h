@@ -17,17 +17,37 @@
 
 namespace rnic::sim {
 
+/// What the ends of a timed_inbox use: the first base, in front of what the hierarchy needs (see clock_state).
+template <class T>
+class timed_inbox_state {
+ protected:
+  struct entry {
+    T item{};
+    cycle_t edge = 0;
+    time_ps arrival = 0;
+  };
+  timed_inbox_state(clocked_block& consumer, std::size_t places)
+      : consumer_(consumer), slots_(places), mask_(places - 1) {}
+  virtual ~timed_inbox_state() = default;
+
+  clocked_block& consumer_;
+  std::vector<entry> slots_;  // a power of two of them
+  std::size_t mask_;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  time_ps last_arrival_ = 0;
+};
+
 /// Queue of things with the time at which they arrive at the consumer's pins. The consumer can take one at its first
 /// edge that is not before the arrival. Arrival times must be in the future and must not decrease. The sender bounds
 /// what is under way (credits, line rate); the queue grows to that bound and then allocates nothing.
 template <class T>
-class timed_inbox : public hierarchy_object {
+class timed_inbox : private timed_inbox_state<T>, public hierarchy_object {
+  using state = timed_inbox_state<T>;
+
  public:
   timed_inbox(const std::string& name, clocked_block& consumer, std::size_t expected_depth = 64)
-      : hierarchy_object(name, "timed_inbox"),
-        consumer_(consumer),
-        slots_(places_for(expected_depth)),
-        mask_(slots_.size() - 1) {}
+      : state(consumer, places_for(expected_depth)), hierarchy_object(name, "timed_inbox") {}
   timed_inbox(const timed_inbox&) = delete;
   timed_inbox& operator=(const timed_inbox&) = delete;
 
@@ -43,11 +63,11 @@ class timed_inbox : public hierarchy_object {
   }
   void push(const T& item, time_ps arrival) { push(T(item), arrival); }
 
-  bool can_pop() const { return count_ != 0 && slots_[head_].edge <= consumer_.now(); }
+  bool can_pop() const { return count_ != 0 && slots_[head_].edge <= consumer_.domain().edge(); }
   T& front() { return slots_[head_].item; }
   time_ps front_arrival() const { return slots_[head_].arrival; }
   T pop() {
-    const cycle_t now = consumer_.now();
+    const cycle_t now = consumer_.domain().edge();
     entry& e = slots_[head_];
     RNIC_ASSERT(count_ != 0 && e.edge <= now, name() + ": nothing has arrived");
     T item = std::move(e.item);
@@ -59,11 +79,9 @@ class timed_inbox : public hierarchy_object {
   std::size_t size() const { return count_; }
 
  private:
-  struct entry {
-    T item{};
-    cycle_t edge = 0;
-    time_ps arrival = 0;
-  };
+  using state::consumer_, state::slots_, state::mask_, state::head_, state::count_, state::last_arrival_;
+  using typename state::entry;
+
   [[gnu::noinline, gnu::cold]] void grow() {
     std::vector<entry> bigger(slots_.size() * 2);
     for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[(head_ + i) & mask_]);
@@ -71,13 +89,6 @@ class timed_inbox : public hierarchy_object {
     mask_ = slots_.size() - 1;
     head_ = 0;
   }
-
-  clocked_block& consumer_;
-  std::vector<entry> slots_;  // a power of two of them
-  std::size_t mask_;
-  std::size_t head_ = 0;
-  std::size_t count_ = 0;
-  time_ps last_arrival_ = 0;
 };
 
 }  // namespace rnic::sim

@@ -15,7 +15,7 @@ ack_timers::ack_timers(std::string name, sim::clock_domain& domain, const timer_
 }
 
 void ack_timers::tick() {
-  if (!expire() && entries_.may_give()) entries_.give(now());
+  if (!expire() && entries_.may_give()) entries_.give(edge());
   if (commands.can_pop()) {
     take(commands.front());
     commands.drop();
@@ -24,7 +24,7 @@ void ack_timers::tick() {
 }
 
 bool ack_timers::expire() {
-  if (!entries_.due(now()) || !engine_.is_free() || !expirations.can_push()) return false;
+  if (!entries_.due(edge()) || !engine_.is_free() || !expirations.can_push()) return false;
   expirations.push(entries_.end());
   engine_.start(expiry_cycles_);
   ++expired_;
@@ -33,7 +33,7 @@ bool ack_timers::expire() {
 
 void ack_timers::take(const timer_command& c) {
   if (c.what == timer_command::kind::start)
-    entries_.start(c, now());
+    entries_.start(c, edge());
   else
     entries_.stop(c.qpn);
 }
@@ -41,9 +41,9 @@ void ack_timers::take(const timer_command& c) {
 // What is due and did not expire waits for the engine or, when that is free, for the channel, which ticks the block.
 void ack_timers::plan() {
   if (entries_.may_give()) wake_next();
-  if (!entries_.due(now())) {
+  if (!entries_.due(edge())) {
     engine_.idle();
-    if (const sim::cycle_t next = entries_.earliest(); next < asked_ || asked_ <= now()) {
+    if (const sim::cycle_t next = entries_.earliest(); next < asked_ || asked_ <= edge()) {
       asked_ = next;
       if (next != sim::never) wake_at(next);
     }

@@ -44,7 +44,7 @@ void gather_fetch::take_address() {
   }
   parts_ = 0;
   if (r.missed) ++counters_.translation_misses;
-  if (tells_addresses_) to_.addresses.push({s.job.unit, r.missed ? owner_.now() - s.asked_at : 0});
+  if (tells_addresses_) to_.addresses.push({s.job.unit, r.missed ? owner_.edge() - s.asked_at : 0});
   s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
   if (!ok && s.syndrome == 0) s.syndrome = syndrome::local_protection;
   if (s.pending == 0) owner_.wake_next();
@@ -81,7 +81,7 @@ void gather_fetch::ask() {
       t.tag = std::uint64_t{queue_.asking()} << place_bits | p.place;
       t.span = s.job.frame->span;
       to_.translate.request.push(t);
-      s.asked_at = owner_.now();
+      s.asked_at = owner_.edge();
       ++s.pending;
       ++counters_.pieces;
     } else if (tells_addresses_) {

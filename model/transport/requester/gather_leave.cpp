@@ -56,7 +56,7 @@ bool gather_leave::look_up_source(gather_slot& s) {
   const gid::source found = sources_.look_up(tables, s.job.source);
   if (found.why != gid::refusal::none) {
     s.syndrome = syndrome::local_qp_operation;
-    s.failed_at = owner_.now() + sources_.cycles();
+    s.failed_at = owner_.edge() + sources_.cycles();
     owner_.wake_at(s.failed_at);
     return false;
   }
@@ -78,7 +78,7 @@ bool gather_leave::stands(gather_slot& s) {
     return false;
   }
   if (queue_.withdrawn(s) || s.syndrome == 0) return false;
-  if (owner_.now() < s.failed_at) return true;
+  if (owner_.edge() < s.failed_at) return true;
   if (!tell(s, gather_event::kind::failed)) return true;
   ++counters_.failed;
   judging_ = true;
@@ -99,7 +99,7 @@ void gather_leave::enter_pipeline(gather_slot& s) {
   const sim::cycle_t cycles = stages.cycles();
   spans_.leave(j.frame->span, owner_.name(), "gather", owner_.now_ps(),
                j.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
-  stages.mark(spans_, j.frame->span, owner_, owner_.now());
+  stages.mark(spans_, j.frame->span, owner_, owner_.edge());
   if (traffic_ != nullptr) traffic_->add(j.counter, j.frame->length);
   to_.left.push_after(gather_left{j.qpn, j.message, j.generation, j.last_local}, cycles);
   to_.frames.push_after(std::move(j.frame), cycles);
@@ -111,7 +111,7 @@ const char* gather_leave::held_up_by() const {
   const gather_slot& s = queue_.oldest();
   if (s.pending != 0) return "payload";
   if (judging_) return to_.verdicts.can_pop() ? nullptr : "requester";
-  if (s.syndrome != 0 && !s.dropped && owner_.now() < s.failed_at) return nullptr;  // the look-up is under way
+  if (s.syndrome != 0 && !s.dropped && owner_.edge() < s.failed_at) return nullptr;  // the look-up is under way
   if (s.dropped || s.blocked || s.syndrome != 0) return to_.events.can_push() ? nullptr : "requester";
   if (!to_.frames.can_push()) return "icrc insert";
   if (!to_.left.can_push()) return "requester";

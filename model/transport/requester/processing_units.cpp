@@ -53,14 +53,14 @@ void processing_units::take_grant() {
     u.pinned = u.entries.missed = u.entries.second_missed = u.entries.second_found = u.at_wqe.current =
         u.at_wqe.awaited = false;
     u.stall = 0;
-    u.granted_at = owner_.now();
+    u.granted_at = owner_.edge();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
     u.stamp_tries = 0;
     u.keys = send_unit::keys_state::none;
     qp_runtime& r = qps_[u.grant.qpn];
     r.turn.unit = static_cast<std::int8_t>(best);
-    units_.still().end(r.turn.waits_for, owner_.now());
+    units_.still().end(r.turn.waits_for, owner_.edge());
     owner_.wake_next();
   }
 }
@@ -79,7 +79,7 @@ void processing_units::take_addresses() {
 // Only those that can go on: a unit rests until its descriptors are there, its service time is over, or the context
 // cache has moved.
 void processing_units::work() {
-  if (serving_ != 0 && owner_.now() >= serving_until_) end_service();
+  if (serving_ != 0 && owner_.edge() >= serving_until_) end_service();
   if (sim::seldom(missing_ != 0) && contexts_.progress() != missing_since_) missing_ = 0;
   const std::uint32_t resting =
       units_.sendable() | reader_.fetching() | serving_ | missing_ | translating_ | keys_.operating();
@@ -91,7 +91,7 @@ void processing_units::end_service() {
   serving_until_ = sim::never;
   for (std::uint32_t rest = serving_; rest != 0; rest &= rest - 1) {
     const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
-    if (units_[i].busy_until <= owner_.now())
+    if (units_[i].busy_until <= owner_.edge())
       serving_ &= ~(1u << i);
     else
       serving_until_ = std::min(serving_until_, units_[i].busy_until);
@@ -102,7 +102,7 @@ void processing_units::end_service() {
 
 // True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
 bool processing_units::in_service(const send_unit& u) {
-  if (u.busy_until <= owner_.now()) {
+  if (u.busy_until <= owner_.edge()) {
     if (!config_.translation_blocks || u.translating == 0) return false;
     translating_ |= units_.mask_of(u);
     ports_.addresses.set_quiet(false);
@@ -154,7 +154,7 @@ void processing_units::open_context(send_unit& u) {
   u.pinned = true;
   u.ctx = c;
   u.at = send_unit::state::work;
-  if (sim::seldom(u.entries.missed)) counts_.context_cycles += owner_.now() - u.granted_at;
+  if (sim::seldom(u.entries.missed)) counts_.context_cycles += owner_.edge() - u.granted_at;
   spans_.leave(u.span, owner_.name(), "qp context", owner_.now_ps(),
                u.entries.missed ? sim::wait::context_miss : sim::wait::none);
 }
@@ -298,7 +298,7 @@ void processing_units::follow(send_unit& u, std::uint32_t index) {
 bool processing_units::run_local(send_unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
-  if (c.state == icm::qp_state::rts && u.busy_until > owner_.now()) {
+  if (c.state == icm::qp_state::rts && u.busy_until > owner_.edge()) {
     owner_.wake_at(u.busy_until);
     return false;
   }
@@ -313,7 +313,7 @@ bool processing_units::run_local(send_unit& u) {
   m.local = m.sent = true;
   m.last_psn = m.first_psn;
   units_.executed(u);
-  u.busy_until = owner_.now() + config_.wqe_cycles;
+  u.busy_until = owner_.edge() + config_.wqe_cycles;
   if (u.wqe.error != 0) {
     to_.back.fail(c, r, index, u.wqe.error, 0, next_psn(c));
   } else {
@@ -362,7 +362,7 @@ void processing_units::push_report(send_unit& u) {
   u.ctx = nullptr;
   u.grant.descriptor.reset();
   u.at = send_unit::state::free;
-  counts_.busy_cycles += owner_.now() - u.granted_at;
+  counts_.busy_cycles += owner_.edge() - u.granted_at;
   busy_ &= ~units_.mask_of(u);
   ports_.reports.push({r.qpn, kind, r.turn.priority});
   to_.credits.pass_on();

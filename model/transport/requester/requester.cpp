@@ -113,7 +113,7 @@ void requester::tick() {
   timers_.send();
   processing_.reader().listen(control_.halting());
   const sim::cycle_t next = limiter_.earliest();
-  if (next != sim::never) wake_at(std::max(next, now() + 1));
+  if (next != sim::never) wake_at(std::max(next, edge() + 1));
 }
 
 }  // namespace rnic::transport

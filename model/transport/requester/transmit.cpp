@@ -131,7 +131,7 @@ bool transmit::start(send_unit& u) {
   ports_.packets.push(std::move(job));
 
   engine_.start(std::max({1u, interval_of(u, place), pieces}));
-  if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.now();
+  if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.edge();
   after_packet(u, place.length, packets);
   if (place.ack_request) r.progress.asked = next_psn(c);
   timers_.start(c, r);

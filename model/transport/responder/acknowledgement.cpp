@@ -83,7 +83,7 @@ void acknowledgement::route(responder_flow& f) {
 /// One in an interval, in turn of ports and priorities that have a place.
 void acknowledgement::send() {
   if (ready_.empty()) return;
-  if (next_ > owner_.now()) return owner_.wake_at(next_);
+  if (next_ > owner_.edge()) return owner_.wake_at(next_);
   if (!flows_.may_access(context_user::answers)) return;
   const std::uint16_t i = ready_.take(out_);
   if (i == answer_lines::none) return;
@@ -92,12 +92,12 @@ void acknowledgement::send() {
   // Firmware may have changed the path since: then it goes to the end of the new one's line.
   if ((f.ack.pending || f.nak.pending) && !f.in_generator() && ready_.is_line(i, f.ctx->dest)) send_one(f);
   route(f);
-  if (!ready_.empty()) owner_.wake_at(std::max(next_, owner_.now() + 1));
+  if (!ready_.empty()) owner_.wake_at(std::max(next_, owner_.edge() + 1));
 }
 
 void acknowledgement::send_one(responder_flow& f) {
   flows_.access(f, context_user::answers);
-  next_ = owner_.now() + interval_;
+  next_ = owner_.edge() + interval_;
   if (awaited_) owner_.wake_next();  // by a packet
   awaited_ = false;
   const answer_address to = address_of(*f.ctx);

@@ -156,9 +156,9 @@ bool admission::take_in_turn() {
 /// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.
 bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
   if (frame->plain)
-    payload::expect_byte(*frame, std::max(frame->length, 1u) - 1, config_.bytes_per_cycle, owner_.now(), owner_);
+    payload::expect_byte(*frame, std::max(frame->length, 1u) - 1, config_.bytes_per_cycle, owner_.edge(), owner_);
   else
-    payload::expect_packet(*frame, config_.bytes_per_cycle, owner_.now(), owner_);
+    payload::expect_packet(*frame, config_.bytes_per_cycle, owner_.edge(), owner_);
   std::uint16_t i = flows_.find(qpn);
   if (qpn == 0 || flows_.refuses(qpn, i)) {
     ++(qpn == 0 ? drops_.no_qp : drops_.halted);

@@ -96,9 +96,9 @@ void answer_transmit::cr_write(std::uint32_t offset, std::uint32_t value) {
   for (unsigned l = 0; l < lines_.size(); ++l) {
     if ((waiting_ & bit(l)) == 0) continue;
     if ((able & bit(l)) != 0)
-      end_starving(l, now() + 1);
+      end_starving(l, edge() + 1);
     else
-      starve(l, now() + 1);
+      starve(l, edge() + 1);
   }
   wake_next();
 }
@@ -114,7 +114,7 @@ void answer_transmit::give_credit(unsigned queue) {
   if (starved_ == 0) return;
   for (unsigned v = 0; v < ports; ++v) {
     const unsigned l = line_of(v, queue % priorities);
-    if (queue_of(l) == queue) end_starving(l, now());
+    if (queue_of(l) == queue) end_starving(l, edge());
   }
 }
 
@@ -128,7 +128,7 @@ void answer_transmit::end_starving(unsigned n, sim::cycle_t at) {
 
 // Each tick behind the end of a look-up's cycles, of which one an answer is: at most one in a cycle.
 void answer_transmit::take_refused() {
-  if (sim::mostly(refused_.empty()) || refused_.front().known_at > now()) return;
+  if (sim::mostly(refused_.empty()) || refused_.front().known_at > edge()) return;
   give_credit(refused_.pop().queue);
   ++sourceless_;
 }
@@ -143,11 +143,11 @@ void answer_transmit::accept() {
     waiting& w = l.places[u].extend();
     w.job = std::move(from[u].job.front());
     from[u].job.drop();
-    w.accepted = now();
+    w.accepted = edge();
     l.order.push(static_cast<std::uint8_t>(u));
     waiting_ |= bit(n);
     ++accepted_[u];
-    if ((credited() & bit(n)) == 0) starve(n, now());
+    if ((credited() & bit(n)) == 0) starve(n, edge());
   }
 }
 
@@ -191,23 +191,23 @@ void answer_transmit::leave() {
     tx_out.push_after(std::move(w.job.frame), pipeline_.cycles());
   } else {
     w.job.frame.reset();
-    refused_.push({now() + sources_.cycles(), queue});
-    wake_at(now() + sources_.cycles());
+    refused_.push({edge() + sources_.cycles(), queue});
+    wake_at(edge() + sources_.cycles());
   }
   l.places[u].drop();
   if (l.order.empty()) waiting_ &= ~bit(n);
   if (credits_[queue] == 0)
     for (unsigned v = 0; v < ports; ++v)
       if (const unsigned of = line_of(v, n % priorities); (waiting_ & bit(of)) != 0 && queue_of(of) == queue)
-        starve(of, now() + 1);
+        starve(of, edge() + 1);
   if ((waiting_ & credited()) != 0) wake_next();
 }
 
 void answer_transmit::note_wait(const line& l, const waiting& w) {
   const sim::span_id span = w.job.frame->span;
-  if (now() > w.accepted)
+  if (edge() > w.accepted)
     spans_.leave(span, name(), l.fed_at > w.accepted ? "egress credit" : "turn", now_ps(), sim::wait::arbitration);
-  pipeline_.mark(spans_, span, *this, now());
+  pipeline_.mark(spans_, span, *this, edge());
 }
 
 void answer_transmit::address(const icm::path& path, const gid::source& from_here, payload::frame& f) const {

@@ -52,7 +52,7 @@ void commit::work() {
   ++pass_;
   for (std::uint16_t i = slots_.first(); i != no_link;) {
     responder_slot& s = slots_[i];
-    if (s.ready > owner_.now()) return;  // when its time comes, we are ticked
+    if (s.ready > owner_.edge()) return;  // when its time comes, we are ticked
     const std::uint16_t next = s.next;
     responder_flow& f = flows_[s.flow];
     const progress made = f.blocked_pass == pass_ ? progress::none : step(i);
@@ -62,7 +62,7 @@ void commit::work() {
       continue;
     }
     slots_.access(slot_table::commit);
-    if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.now())) owner_.wake_next();
+    if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.edge())) owner_.wake_next();
     return;
   }
 }

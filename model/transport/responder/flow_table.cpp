@@ -58,7 +58,7 @@ bool flow_table::may_access(const responder_flow& f, context_user user) {
 void flow_table::access(responder_flow& f, context_user user) {
   if (accesses(f, user)) return;
   ports_.access(static_cast<unsigned>(user));
-  f.access.at = owner_.now();
+  f.access.at = owner_.edge();
   f.access.by = static_cast<std::uint8_t>(user);
 }
 

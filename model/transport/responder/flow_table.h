@@ -123,7 +123,7 @@ class flow_table {
   found look_up(responder_flow& f);
   static bool idle(const responder_flow& f);
   bool accesses(const responder_flow& f, context_user user) const {
-    return f.access.at == owner_.now() && f.access.by == static_cast<std::uint8_t>(user);
+    return f.access.at == owner_.edge() && f.access.by == static_cast<std::uint8_t>(user);
   }
 
   sim::clocked_block& owner_;

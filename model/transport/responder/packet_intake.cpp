@@ -49,8 +49,8 @@ responder_slot& packet_intake::begin(responder_flow& f, payload::frame_ptr& fram
   s.completion.rq_after = ctx.rq_consumed;
   s.place.source = s.frame->begin + s.frame->packet.payload_offset;
   s.place.next_segment = 0;
-  s.ready = owner_.now() + pipeline_.cycles();
-  pipeline_.mark(spans_, s.frame->span, owner_, owner_.now());
+  s.ready = owner_.edge() + pipeline_.cycles();
+  pipeline_.mark(spans_, s.frame->span, owner_, owner_.edge());
   owner_.wake_at(s.ready);
   if (ctx.state == icm::qp_state::rtr && (ctx.flags & icm::responder_flag_comm_est) == 0) {
     ctx.flags |= icm::responder_flag_comm_est;

@@ -42,7 +42,7 @@ bool shared_contexts::may_access(std::uint32_t srqn, srq_user user) {
 void shared_contexts::access(std::uint32_t srqn, srq_user user) {
   if (accessed(srqn, user)) return;
   ports_.access(static_cast<unsigned>(user));
-  accessed_at_ = owner_.now();
+  accessed_at_ = owner_.edge();
   accessed_ = srqn;
   accessed_by_ = user;
 }

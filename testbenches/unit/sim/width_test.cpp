@@ -332,13 +332,18 @@ TEST(Server, OneNameIsOneCause) {
 TEST(Server, AssertsThatItDoesOneThingAtATime) {
   timebase base;
   clock_domain d("d", base, {1000, 1, 0});
-  worker w(d);
-  w.engine.start(3);
-  EXPECT_THROW(w.engine.start(1), invariant_error);
-  EXPECT_THROW(w.engine.begin(), invariant_error);
-  EXPECT_THROW(w.engine.end(), invariant_error);
-  w.engine.append(2);
-  EXPECT_EQ(w.engine.free_at(), w.now() + 5);
+  bool served = false;
+  script s(d, {{2, [&](server& e) {
+                  e.start(3);
+                  EXPECT_THROW(e.start(1), invariant_error);
+                  EXPECT_THROW(e.begin(), invariant_error);
+                  EXPECT_THROW(e.end(), invariant_error);
+                  e.append(2);
+                  EXPECT_EQ(e.free_at(), 2U + 5U);
+                  served = true;
+                }}});
+  run_ns(3);
+  EXPECT_TRUE(served);
 }
 
 TEST(Ring, KeepsOrderAcrossItsEnd) {
