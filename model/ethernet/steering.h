@@ -148,7 +148,8 @@ class steering : public sim::clocked_block, public register_bus::cr_parts, publi
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
   sim::server output_{*this, "output"};
-  sim::memory_ports mac_table_{*this, "mac_table", sim::port_each{}, {"search"}};  // of the frame's port
+  sim::memory_ports mac_table_{
+      *this, "mac_table", sim::port_each{}, {{"search", sim::access_kind::read}}};  // of the frame's port
   unsigned last_port_ = 1;
   // Search for the frame in front, then its members
   enum class search : std::uint8_t { none, walking, done };

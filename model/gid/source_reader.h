@@ -32,7 +32,9 @@ struct source_access {
 class source_reader {
  public:
   source_reader(sim::clocked_block& owner, const source_access& access, sim::statistics& stats)
-      : owner_(owner), access_(access), port_(owner, "source_tables", sim::port_each{}, {"look_up"}) {
+      : owner_(owner),
+        access_(access),
+        port_(owner, "source_tables", sim::port_each{}, {{"look_up", sim::access_kind::read}}) {
     const std::string prefix = owner.name() + ".source_gid.";
     stats.add(prefix + "look_ups", look_ups_);
     constexpr const char* why[] = {"", "invalid", "version", "function", "family"};

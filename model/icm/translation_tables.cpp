@@ -10,9 +10,11 @@ translation_tables::translation_tables(sim::clocked_block& owner, const translat
       mpts_(owner.name() + ".mpt_entries, .mpt_ways", config.mpt_entries, config.mpt_ways, config.policy),
       mtts_(owner.name() + ".mtt_entries, .mtt_ways", config.mtt_entries / config.mtt_line_entries, config.mtt_ways,
             config.policy),
-      mpt_reads_(owner, "mpt_reads", config.mpt_read_ports, {"look_up", "keys"}),
-      mpt_writes_(owner, "mpt_memory", config.mpt_write_ports, {"fills", "keys"}),
-      mtt_reads_(owner, "mtt_reads", config.mtt_read_ports, {"look_up"}) {
+      mpt_reads_(owner, "mpt_reads", config.mpt_read_ports,
+                 {{"look_up", sim::access_kind::read}, {"keys", sim::access_kind::read}}),
+      mpt_writes_(owner, "mpt_memory", config.mpt_write_ports,
+                  {{"fills", sim::access_kind::write}, {"keys", sim::access_kind::write}}),
+      mtt_reads_(owner, "mtt_reads", config.mtt_read_ports, {{"look_up", sim::access_kind::read}}) {
   while ((1u << log_line_) < config.mtt_line_entries) ++log_line_;
 }
 

@@ -152,7 +152,11 @@ class parser : public sim::clocked_block {
   const gid::gid_table* other_ = nullptr;
   gid::gid_match_if* other_match_ = nullptr;
   enum user : unsigned { of_mac, of_gid, of_other_gid };
-  sim::memory_ports table_{*this, "gid_table", sim::port_each{}, {"mac", "gid", "other_gid"}};
+  sim::memory_ports table_{
+      *this,
+      "gid_table",
+      sim::port_each{},
+      {{"mac", sim::access_kind::read}, {"gid", sim::access_kind::read}, {"other_gid", sim::access_kind::read}}};
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
   sim::server matching_{*this, "gid_match"};  // counts: it is ahead of its look-ups by the parser's cycles

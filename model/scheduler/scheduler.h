@@ -139,7 +139,10 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   enum word_user : unsigned { of_grants, of_reports, of_doorbells };
   enum descriptor_user : unsigned { read, written };
   sim::memory_ports words_{*this, "queue_pairs", sim::port_each{}, {"grants", "reports", "doorbells"}};
-  sim::memory_ports kept_{*this, "descriptors", sim::port_each{}, {"grants", "doorbells"}};
+  sim::memory_ports kept_{*this,
+                          "descriptors",
+                          sim::port_each{},
+                          {{"grants", sim::access_kind::read}, {"doorbells", sim::access_kind::write}}};
   sim::server arbiter_{*this, "arbiter"};
   std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
                 dropped_descriptors_ = 0;

@@ -20,6 +20,23 @@ namespace rnic::sim {
 /// Tag of a memory with a port for each user.
 struct port_each {};
 
+/// What a user does with what it accesses.
+enum class access_kind : std::uint8_t {
+  read,
+  write,
+  update  ///< reads it, and may write it back in the same cycle
+};
+
+struct memory_user {
+  // A list of names is a list of users.
+  memory_user(std::string called, access_kind does = access_kind::update)  // NOLINT(google-explicit-constructor)
+      : name(std::move(called)), kind(does) {}
+  memory_user(const char* called, access_kind does = access_kind::update)  // NOLINT(google-explicit-constructor)
+      : name(called), kind(does) {}
+  std::string name;
+  access_kind kind;
+};
+
 /// What an access uses of the ports of a memory: the first base, in front of what the hierarchy needs (see
 /// clock_state).
 class memory_state {
@@ -28,6 +45,7 @@ class memory_state {
     std::uint64_t accesses = 0;
     std::uint64_t waits = 0;  ///< cycles in which it was refused
     cycle_t at = never;       ///< by a port of its own: the last access
+    access_kind kind = access_kind::update;
     std::string name;
   };
 
@@ -47,9 +65,9 @@ class memory_state {
   std::vector<counted> users_;
 };
 
-/// A memory takes `ports` accesses a cycle (law 16), each a read, a write, or a read that is written back. Its users
-/// have names. Priority is the order in which their block asks in its tick, but who was refused has a port of the next
-/// cycle before all others, in turn: so nobody starves. What lies in the memory is its owner's matter.
+/// A memory takes `ports` accesses a cycle (law 16), each a read, a write, or a read that is written back, as its user
+/// says. Users have names. Priority is the order in which their block asks in its tick, but who was refused has a port
+/// of the next cycle before all others, in turn: so nobody starves. What lies in the memory is its owner's matter.
 ///
 /// Its domain lists it (clock_domain::memories), so that what limits a run can be read from the accesses: it is in use
 /// for as many cycles as all ports take to make them, and a user is kept waiting in the cycles of its refusals.
@@ -63,14 +81,14 @@ class memory_ports : private memory_state, public hierarchy_object {
  public:
   /// `leaf`: what the memory is ("context_memory"); its name is that of the block, a dot, and this. Users are numbered
   /// from 0 on, in the order of their names; at most 64.
-  memory_ports(clocked_block& owner, const std::string& leaf, unsigned ports, std::vector<std::string> users)
+  memory_ports(clocked_block& owner, const std::string& leaf, unsigned ports, std::vector<memory_user> users)
       : memory_state(owner, ports), hierarchy_object(owner.name() + "." + leaf, "memory") {
     if (ports == 0) throw config_error(name() + ": ports must be at least 1");
     RNIC_ASSERT(users.size() <= most_users, name() + ": more than 64 users");
-    for (std::string& u : users) users_.push_back({0, 0, never, std::move(u)});
+    for (memory_user& u : users) users_.push_back({0, 0, never, u.kind, std::move(u.name)});
     owner.domain().add(*this);
   }
-  memory_ports(clocked_block& owner, const std::string& leaf, port_each, std::vector<std::string> users)
+  memory_ports(clocked_block& owner, const std::string& leaf, port_each, std::vector<memory_user> users)
       : memory_ports(owner, leaf, 1, std::move(users)) {
     ports_ = static_cast<unsigned>(users_.size());
     each_ = true;
@@ -115,6 +133,11 @@ class memory_ports : private memory_state, public hierarchy_object {
 
   using memory_state::counted;
   const std::vector<counted>& users() const { return users_; }
+  const clocked_block& owner() const { return owner_; }
+  /// Accesses a cycle.
+  unsigned ports() const { return ports_; }
+  /// Each user has a port of its own.
+  bool has_own_ports() const { return each_; }
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
   /// Cycles in which the user had to wait.
   std::uint64_t waits(unsigned user) const { return users_[user].waits; }

@@ -16,6 +16,21 @@
 
 namespace rnic::sim {
 
+/// Who looks at an engine from outside (server::watch). Told in a tick of the engine's block.
+class server_watcher_if {
+ public:
+  virtual ~server_watcher_if() = default;
+  /// An operation begins at edge `from`, which is not before now(), and ends `interval` cycles later; never: not known
+  /// yet. Operations of an engine are told in the order in which they begin.
+  virtual void started(cycle_t from, cycle_t interval) = 0;
+  /// The operation whose end was not known ends now.
+  virtual void ended(cycle_t at) = 0;
+  /// Blocked from edge `from` on, which is not before now().
+  virtual void blocked(cycle_t from) = 0;
+  /// Not blocked any more from edge `at` on; where that is the one from which it would have been, it never was.
+  virtual void unblocked(cycle_t at) = 0;
+};
+
 /// What an operation uses of an engine: the first base, in front of what the hierarchy needs (see clock_state).
 class server_state {
  public:
@@ -37,6 +52,7 @@ class server_state {
   cycle_t begun_at_ = 0;
   clocked_block& owner_;
   std::vector<hold_up> blocked_;
+  server_watcher_if* watcher_ = nullptr;
 };
 
 /// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
@@ -73,6 +89,12 @@ class server : private server_state, public hierarchy_object {
   void idle() {
     if (seldom(blocked_by_ != nullptr)) settle();
   }
+  /// Tells of all that begins from now on; nullptr: nobody. For the calls below an engine that is watched is one that
+  /// something blocks, which is seldom: so one that is not watched pays nothing for it.
+  void watch(server_watcher_if* by) {
+    watcher_ = by;
+    if (!is_blocked()) blocked_by_ = unblocked();
+  }
   /// blocked(by), or idle() where nothing holds it up (nullptr).
   void waits_for(const char* by) {
     if (by != nullptr)
@@ -90,7 +112,7 @@ class server : private server_state, public hierarchy_object {
   /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
   void begin() {
     RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
-    idle();
+    if (seldom(blocked_by_ != nullptr)) settle_for(clock_.edge(), never);
     begun_at_ = clock_.edge();
     free_at_ = never;
     ++operations_;
@@ -99,7 +121,7 @@ class server : private server_state, public hierarchy_object {
     RNIC_ASSERT(free_at_ == never, name() + ": no operation has begun");
     free_at_ = clock_.edge();
     busy_ += free_at_ - begun_at_;
-    if (blocked_by_ != nullptr) blocked_at_ = free_at_;
+    if (blocked_by_ != nullptr) ended();
   }
   /// Ticks the owner when the engine is free; must not be called while it is or while the end is not known.
   void await() const { owner_.wake_at(free_at_); }
@@ -114,13 +136,20 @@ class server : private server_state, public hierarchy_object {
   /// What held it up until now(), each cause once, in the order in which they first did.
   std::vector<hold_up> blocked_cycles() const {
     std::vector<hold_up> all = blocked_;
-    if (blocked_by_ != nullptr && since() != 0) add(all, blocked_by_, since());
+    if (is_blocked() && since() != 0) add(all, blocked_by_, since());
     return all;
   }
+  bool is_blocked() const { return blocked_by_ != nullptr && blocked_by_ != nothing; }
+  /// From this edge on, where something blocks it.
+  cycle_t blocked_at() const { return blocked_at_; }
+  const clocked_block& owner() const { return owner_; }
 
  private:
+  // What `blocked_by_` is of an engine that is watched, and not blocked.
+  inline static const char nothing[] = "nothing";
+  const char* unblocked() const { return watcher_ != nullptr ? nothing : nullptr; }
   void occupy(cycle_t from, cycle_t interval) {
-    idle();
+    if (seldom(blocked_by_ != nullptr)) settle_for(from, interval);
     free_at_ = from + interval;
     busy_ += interval;
     ++operations_;
@@ -130,11 +159,34 @@ class server : private server_state, public hierarchy_object {
     idle();
     blocked_by_ = by;
     blocked_at_ = std::max(clock_.edge(), free_at_);
+    if (seldom(watcher_ != nullptr)) tell_blocked();
   }
   // Most of what starts was not blocked: what start() asks is short, and this is in one place.
   [[gnu::noinline]] void settle() {
+    if (seldom(watcher_ != nullptr)) return settle_watched();
     if (since() != 0) add(blocked_, blocked_by_, since());
     blocked_by_ = nullptr;
+  }
+  [[gnu::noinline]] void settle_for(cycle_t from, cycle_t interval) {
+    settle();
+    if (seldom(watcher_ != nullptr)) watcher_->started(from, interval);
+  }
+  // What only an engine has that is watched.
+  [[gnu::noinline, gnu::cold]] void settle_watched() {
+    if (is_blocked()) {
+      if (since() != 0) add(blocked_, blocked_by_, since());
+      if (blocked_at_ != never) watcher_->unblocked(std::max(clock_.now(), blocked_at_));
+    }
+    blocked_by_ = unblocked();
+  }
+  [[gnu::noinline, gnu::cold]] void tell_blocked() {
+    if (blocked_at_ != never) watcher_->blocked(blocked_at_);
+  }
+  [[gnu::noinline]] void ended() {
+    if (watcher_ != nullptr) watcher_->ended(free_at_);
+    if (!is_blocked()) return;
+    blocked_at_ = free_at_;
+    if (watcher_ != nullptr) watcher_->blocked(blocked_at_);
   }
   static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
     for (hold_up& h : all)

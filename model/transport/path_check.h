@@ -34,7 +34,7 @@ class path_check {
  public:
   using gid_tables = std::array<const gid::gid_table*, 2>;
   path_check(sim::clocked_block& owner, const gid_tables& gids, const port_map& ports)
-      : gids_(gids), ports_(ports), port_(owner, "path_gid", 1, {"check"}) {}
+      : gids_(gids), ports_(ports), port_(owner, "path_gid", 1, {{"check", sim::access_kind::read}}) {}
 
   /// False: its path's entry has to be read, and the port is taken. The owner is ticked at the next edge.
   bool may_check(const icm::path& path, const payload::frame& f) { return is_found(path, f) || port_.claim(0); }

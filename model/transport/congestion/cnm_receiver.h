@@ -66,7 +66,8 @@ class cnm_receiver : public sim::clocked_block,
   const gid_tables gids_;
   const std::uint16_t& roce_v2_port_;
   sim::server engine_{*this, "cnms"};
-  sim::memory_ports mac_table_{*this, "mac_table", sim::port_each{}, {"cnms"}};  // of the CNM's port
+  sim::memory_ports mac_table_{
+      *this, "mac_table", sim::port_each{}, {{"cnms", sim::access_kind::read}}};  // of the CNM's port
   unsigned next_port_ = 0;
   bool waits_ = false;  // notice_ is there, for the half `to_`
   half to_ = requests;

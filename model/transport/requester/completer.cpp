@@ -71,10 +71,10 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
       spans_(spans),
       path_(owner, gids, settings.ports),
       congestion_(config, settings.ports, qps, contexts, frames, limiter, ports.notices, ports.cnps),
-      pipeline_{{"response context", config.response.context},
-                {"response sequence", config.response.sequence},
-                {"response message", config.response.message},
-                {"response place", config.response.place}},
+      stages_{{"response context", config.response.context},
+              {"response sequence", config.response.sequence},
+              {"response message", config.response.message},
+              {"response place", config.response.place}},
       response_search_(owner, messages),
       timer_search_(owner, messages) {}
 
@@ -105,7 +105,7 @@ void completer::take_response() {
     // the READ engine.
     const sim::cycle_t entered = owner_.domain().edge_at_or_after(spans_.end_of(span));
     const sim::cycle_t complete = std::min(asked_engine_, owner_.now());
-    pipeline_.mark(spans_, span, owner_, std::min(entered, complete - pipeline_.cycles()));
+    stages_.mark(spans_, span, owner_, std::min(entered, complete - stages_.cycles()));
     spans_.leave_at_edge(span, owner_.name(), "complete", owner_.domain(), complete);
     if (asked_engine_ != sim::never)
       spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);

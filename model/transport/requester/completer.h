@@ -116,7 +116,7 @@ class completer {
   path_check path_;
   traffic_table* traffic_ = nullptr;
   congestion_port congestion_;
-  const sim::pipeline pipeline_;
+  const sim::pipeline_stages stages_;
   message_search response_search_, timer_search_;
   sim::cycle_t asked_engine_ = sim::never;  // when the response in front did
   struct {

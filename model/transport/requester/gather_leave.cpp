@@ -8,9 +8,16 @@
 namespace rnic::transport {
 
 namespace {
-sim::pipeline transmit_pipeline(unsigned source, const requester_config::transmit_stages& t, unsigned offload) {
-  return {{"source gid", source}, {"path", t.path},     {"headers", t.headers},
-          {"align", t.align},     {"offload", offload}, {"hand-over", t.hand_over}};
+sim::pipeline transmit_pipeline(const sim::clocked_block& owner, const char* leaf, unsigned source,
+                                const requester_config::transmit_stages& t, unsigned offload) {
+  return {owner,
+          leaf,
+          {{"source gid", source},
+           {"path", t.path},
+           {"headers", t.headers},
+           {"align", t.align},
+           {"offload", offload},
+           {"hand-over", t.hand_over}}};
 }
 }  // namespace
 
@@ -23,8 +30,9 @@ gather_leave::gather_leave(sim::clocked_block& owner, const ports& to, gather_qu
       ect_priorities_(cfg.congestion.reaction.priorities),
       sources_(owner, sources, stats),
       spans_(spans),
-      pipeline_(transmit_pipeline(sources_.cycles(), cfg.transmit, 0)),
-      plain_pipeline_(transmit_pipeline(sources_.cycles(), cfg.transmit, cfg.ethernet_offload_cycles)),
+      pipeline_(transmit_pipeline(owner, "packets", sources_.cycles(), cfg.transmit, 0)),
+      plain_pipeline_(
+          transmit_pipeline(owner, "plain_frames", sources_.cycles(), cfg.transmit, cfg.ethernet_offload_cycles)),
       leave_(owner, "leave"),
       counters_(counters) {}
 
@@ -95,11 +103,11 @@ bool gather_leave::tell(const gather_slot& s, gather_event::kind what) {
 
 void gather_leave::enter_pipeline(gather_slot& s) {
   gather_job& j = s.job;
-  const sim::pipeline& stages = j.plain ? plain_pipeline_ : pipeline_;
-  const sim::cycle_t cycles = stages.cycles();
+  sim::pipeline& stages = j.plain ? plain_pipeline_ : pipeline_;
+  const sim::cycle_t cycles = stages.enter();
   spans_.leave(j.frame->span, owner_.name(), "gather", owner_.now_ps(),
                j.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
-  stages.mark(spans_, j.frame->span, owner_, owner_.edge());
+  stages.mark(spans_, j.frame->span, owner_.edge());
   if (traffic_ != nullptr) traffic_->add(j.counter, j.frame->length);
   to_.left.push_after(gather_left{j.qpn, j.message, j.generation, j.last_local}, cycles);
   to_.frames.push_after(std::move(j.frame), cycles);

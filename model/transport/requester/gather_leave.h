@@ -71,8 +71,8 @@ class gather_leave {
   const std::uint8_t ect_priorities_;
   gid::source_reader sources_;
   sim::span_recorder& spans_;
-  const sim::pipeline pipeline_, plain_pipeline_;  // of packets, of an Ethernet QP's frames
-  bool judging_ = false;                           // the oldest has failed
+  sim::pipeline pipeline_, plain_pipeline_;  // of packets, of an Ethernet QP's frames
+  bool judging_ = false;                     // the oldest has failed
   sim::server leave_;
   gather_counters& counters_;
   traffic_table* traffic_ = nullptr;

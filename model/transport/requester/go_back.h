@@ -54,7 +54,7 @@ class go_back {
         units_(units),
         timers_(timers),
         withdrawals_(withdrawn),
-        withdrawal_ports_(owner, "withdrawals", withdrawal_ports, {"go_back"}),
+        withdrawal_ports_(owner, "withdrawals", withdrawal_ports, {{"go_back", sim::access_kind::write}}),
         resumes_(resumes),
         next_packet_(next_packet),
         engine_(owner, "go_back_engine") {}

@@ -92,10 +92,10 @@ class message_table {
   scatter_lists& scatters() { return scatters_; }
 
  private:
-  static std::vector<std::string> appenders(unsigned units) {
-    std::vector<std::string> names{"transmit"};
-    for (unsigned i = 0; i < units; ++i) names.push_back("unit" + std::to_string(i));
-    return names;
+  static std::vector<sim::memory_user> appenders(unsigned units) {
+    std::vector<sim::memory_user> users{{"transmit", sim::access_kind::write}};
+    for (unsigned i = 0; i < units; ++i) users.emplace_back("unit" + std::to_string(i), sim::access_kind::write);
+    return users;
   }
   void give(message& m, std::uint32_t index);
 

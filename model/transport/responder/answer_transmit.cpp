@@ -45,10 +45,12 @@ answer_transmit::answer_transmit(std::string name, sim::clock_domain& domain, co
     : clocked_block(name, domain),
       credit_in{sim::fifo_in<egress_credit>(*this), sim::fifo_in<egress_credit>(*this)},
       sources_(*this, sources, stats),
-      pipeline_{{"source gid", sources_.cycles()},
-                {"path", cfg.answer.path},
-                {"headers", cfg.answer.headers},
-                {"hand-over", cfg.answer.hand_over}},
+      pipeline_{*this,
+                "packets",
+                {{"source gid", sources_.cycles()},
+                 {"path", cfg.answer.path},
+                 {"headers", cfg.answer.headers},
+                 {"hand-over", cfg.answer.hand_over}}},
       ect_priorities_(cfg.congestion.reaction.priorities),
       roce_v2_port_(roce_v2_port),
       spans_(spans),
@@ -188,7 +190,7 @@ void answer_transmit::leave() {
     w.job.frame->port = static_cast<std::uint8_t>(port);
     if (found.own_destination) w.job.frame->loopback = payload::frame::loopback_only;
     note_wait(l, w);
-    tx_out.push_after(std::move(w.job.frame), pipeline_.cycles());
+    tx_out.push_after(std::move(w.job.frame), pipeline_.enter());
   } else {
     w.job.frame.reset();
     refused_.push({edge() + sources_.cycles(), queue});
@@ -207,7 +209,7 @@ void answer_transmit::note_wait(const line& l, const waiting& w) {
   const sim::span_id span = w.job.frame->span;
   if (edge() > w.accepted)
     spans_.leave(span, name(), l.fed_at > w.accepted ? "egress credit" : "turn", now_ps(), sim::wait::arbitration);
-  pipeline_.mark(spans_, span, *this, edge());
+  pipeline_.mark(spans_, span, edge());
 }
 
 void answer_transmit::address(const icm::path& path, const gid::source& from_here, payload::frame& f) const {

@@ -133,7 +133,7 @@ class answer_transmit : public sim::clocked_block,
   void starve(unsigned l, sim::cycle_t from_cycle);
 
   gid::source_reader sources_;
-  const sim::pipeline pipeline_;
+  sim::pipeline pipeline_;
   const std::uint8_t ect_priorities_;
   const std::uint16_t& roce_v2_port_;
   sim::span_recorder& spans_;

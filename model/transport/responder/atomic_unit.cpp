@@ -15,7 +15,8 @@ atomic_unit::atomic_unit(const std::string& name, sim::clock_domain& domain, con
     : clocked_block(name, domain),
       config_(sim::checked(config, this->name())),
       spans_(spans),
-      pipeline_({{"align", config.align_cycles}, {"execute", config.execute_cycles}, {"store", config.store_cycles}}),
+      pipeline_(*this, "operands",
+                {{"align", config.align_cycles}, {"execute", config.execute_cycles}, {"store", config.store_cycles}}),
       places_(config.places()) {
   const unsigned locks = config.lock_buckets;
   if ((locks & (locks - 1)) != 0) throw sim::config_error(this->name() + ".lock_buckets: must be a power of two");
@@ -63,7 +64,7 @@ void atomic_unit::take_operand() {
     return;
   }
   p.at = phase::computing;
-  p.ready = now() + pipeline_.cycles();
+  p.ready = now() + pipeline_.enter();
   ++computing_;
 }
 
@@ -149,7 +150,7 @@ void atomic_unit::write() {
     const std::uint64_t value = p.job.operation.apply(p.original);
     for (unsigned i = 0; i < atomic_bytes; ++i) r.bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
     dma_write.request.push(std::move(r));
-    pipeline_.mark(spans_, p.job.span, *this, p.ready - pipeline_.cycles());
+    pipeline_.mark(spans_, p.job.span, p.ready - pipeline_.cycles());
     if (now() > p.ready) spans_.leave(p.job.span, name(), "port", now_ps(), sim::wait::arbitration);
     p.at = phase::writing;
     --computing_;

@@ -87,7 +87,7 @@ class atomic_unit : public sim::clocked_block {
 
   const atomic_unit_config config_;
   sim::span_recorder& spans_;
-  const sim::pipeline pipeline_;  // from operand to write
+  sim::pipeline pipeline_;  // from operand to write
   std::vector<place> places_;
   std::vector<std::uint16_t> order_, free_;  // places of jobs, in the order of hand-over; the others
   std::vector<std::unique_ptr<sim::server>> engines_;

@@ -102,7 +102,7 @@ ethernet_check::ethernet_check(sim::clocked_block& owner, const responder_regist
       intake_(intake),
       receives_(receives),
       drops_(drops),
-      vlan_table_(owner, "vlan_table", sim::port_each{}, {"ethernet_check"}) {}
+      vlan_table_(owner, "vlan_table", sim::port_each{}, {{"ethernet_check", sim::access_kind::read}}) {}
 
 void ethernet_check::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".ethernet", received_);

@@ -17,10 +17,12 @@ packet_intake::packet_intake(sim::clocked_block& owner, const responder_config& 
       receives_(receives),
       drops_(drops),
       spans_(spans),
-      pipeline_{{"sequence", cfg.receive.sequence},
-                {"rights", cfg.receive.rights},
-                {"place", cfg.receive.place},
-                {"order", cfg.receive.order}} {}
+      pipeline_{owner,
+                "packets",
+                {{"sequence", cfg.receive.sequence},
+                 {"rights", cfg.receive.rights},
+                 {"place", cfg.receive.place},
+                 {"order", cfg.receive.order}}} {}
 
 responder_slot& packet_intake::begin(responder_flow& f, payload::frame_ptr& frame, responder_slot::action what) {
   icm::responder_context& ctx = *f.ctx;
@@ -49,8 +51,8 @@ responder_slot& packet_intake::begin(responder_flow& f, payload::frame_ptr& fram
   s.completion.rq_after = ctx.rq_consumed;
   s.place.source = s.frame->begin + s.frame->packet.payload_offset;
   s.place.next_segment = 0;
-  s.ready = owner_.edge() + pipeline_.cycles();
-  pipeline_.mark(spans_, s.frame->span, owner_, owner_.edge());
+  s.ready = owner_.edge() + pipeline_.enter();
+  pipeline_.mark(spans_, s.frame->span, owner_.edge());
   owner_.wake_at(s.ready);
   if (ctx.state == icm::qp_state::rtr && (ctx.flags & icm::responder_flag_comm_est) == 0) {
     ctx.flags |= icm::responder_flag_comm_est;

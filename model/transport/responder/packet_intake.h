@@ -53,7 +53,7 @@ class packet_intake {
   receive_descriptors& receives_;
   drop_counters& drops_;
   sim::span_recorder& spans_;
-  const sim::pipeline pipeline_;
+  sim::pipeline pipeline_;
 };
 
 }  // namespace rnic::transport

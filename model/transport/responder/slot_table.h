@@ -22,7 +22,8 @@ class slot_table {
   enum user : unsigned { intake, requests, translations, commit };
   slot_table(sim::clocked_block& owner, unsigned places)
       : slots_(places),
-        ports_(owner, "slot_table", sim::port_each{}, {"intake", "requests", "translations", "commit"}) {
+        ports_(owner, "slot_table", sim::port_each{},
+               {{"intake", sim::access_kind::write}, "requests", "translations", "commit"}) {
     for (unsigned i = places; i-- != 0;) free_.push_back(static_cast<std::uint16_t>(i));
   }
 

@@ -64,7 +64,7 @@ TEST(Pipeline, StagesEndOneAfterTheOther) {
   timebase base;
   clock_domain core("core", base, {2'000, 1, 500});
   engine block("engine", core);
-  const pipeline stages{{"decode", 3}, {"skipped", 0}, {"execute", 16}};
+  const pipeline_stages stages{{"decode", 3}, {"skipped", 0}, {"execute", 16}};
   EXPECT_EQ(stages.cycles(), 19u);
 
   span_recorder spans;
@@ -85,7 +85,7 @@ TEST(Pipeline, WhatIsNotFollowedLeavesNoMark) {
   clock_domain core("core", base, {1'000, 1, 0});
   engine block("engine", core);
   span_recorder spans;
-  pipeline{{"decode", 3}}.mark(spans, 0, block, 1);
+  pipeline_stages{{"decode", 3}}.mark(spans, 0, block, 1);
   EXPECT_EQ(spans[0].count(), 0u);
 }
 
