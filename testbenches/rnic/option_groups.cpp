@@ -156,14 +156,16 @@ void add_trace(CLI::App& command, trace_options& o, bool flows) {
       ->check(CLI::Range(0.0, day_us))
       ->type_name("US");
   command
-      .add_option("--wave", o.wave,
-                  "Write ready, valid, payload and occupancy of channels, clocks, and all signals of RTL, for GTKWave "
-                  "(FST;\ntestbenches/bench/wave/README.md)")
+      .add_option(
+          "--wave", o.wave,
+          "Write channels (ready, valid, payload, occupancy; depth and width), accesses to the ports of memories, "
+          "starts of\nengines and pipelines, clocks, and all signals of RTL, for GTKWave (FST; "
+          "testbenches/bench/wave/README.md)")
       ->type_name("FILE");
   command
       .add_option(
           "--wave-of", o.wave_of,
-          "Of --wave: channels of this name, or of blocks of it, as 'h1.adapter.gather' or 'h*.pcie*'; repeatable\n"
+          "Of --wave: what has this name, or is of a block of it, as 'h1.adapter.gather' or 'h*.pcie*'; repeatable\n"
           "(default: all of the two hosts that are measured, or of the first two)")
       ->type_name("PATTERN")
       ->take_all();

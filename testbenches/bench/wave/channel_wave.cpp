@@ -9,16 +9,15 @@ namespace {
 
 constexpr unsigned cycle_bits = 64;
 
-unsigned bits_for(std::uint64_t most) {
-  unsigned bits = 1;
-  while (bits < 64 && most >> bits != 0) ++bits;
-  return bits;
-}
-
 }  // namespace
 
 clock_wave::clock_wave(wave_file& to, sim::clock_domain& clock)
     : clock_(clock), clk_(to.add(clock.name() + ".clk", 1)), cycle_(to.add(clock.name() + ".cycle", cycle_bits)) {}
+
+void clock_wave::begin(wave_changes& to) {
+  changes_ = &to;
+  if (clock_.now() != sim::never) to.set(clock_.now_ps(), cycle_, clock_.now());
+}
 
 sim::time_ps clock_wave::show(sim::cycle_t cycle) {
   const sim::time_ps rises = clock_.edge_time(cycle);
@@ -30,6 +29,11 @@ sim::time_ps clock_wave::show(sim::cycle_t cycle) {
   return rises;
 }
 
+void clock_wave::pulse(sim::cycle_t cycle, wave_file::signal s, std::uint64_t value) {
+  changes_->set(show(cycle), s, value);
+  changes_->set(show(cycle + 1), s, 0);
+}
+
 channel_wave::channel_wave(wave_file& to, sim::channel& of) : adding_(&to), channel_(of) {
   const std::string& name = of.name();
   const unsigned items = bits_for(of.width().items);
@@ -38,6 +42,8 @@ channel_wave::channel_wave(wave_file& to, sim::channel& of) : adding_(&to), chan
   valid_ = to.add(name + ".valid", 1);
   pop_ = to.add(name + ".pop", items);
   occupancy_ = to.add(name + ".occupancy", bits_for(of.depth()));
+  to.add_constant(name + ".depth", of.depth());
+  to.add_constant(name + ".width", of.width().items);
   of.describe(*this);
   of.watch();
   adding_ = nullptr;
@@ -69,10 +75,8 @@ void channel_wave::begin() {
 /// `items` enter or leave in the cycle that is being served.
 void channel_wave::count(clock_wave& by, wave_file::signal pulse, std::uint64_t items, bool enter) {
   const sim::cycle_t now = by.clock().now();
-  by.changes().set(by.show(now), pulse, items);
-  const sim::time_ps next = by.show(now + 1);
-  by.changes().set(next, pulse, 0);
-  by.changes().add(next, occupancy_, enter ? items : ~items + 1);
+  by.pulse(now, pulse, items);
+  by.changes().add(by.show(now + 1), occupancy_, enter ? items : ~items + 1);
 }
 
 void channel_wave::show_ready(const sim::channel_state& s) {

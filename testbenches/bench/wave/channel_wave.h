@@ -20,12 +20,15 @@ namespace rnic::bench {
 class clock_wave {
  public:
   clock_wave(wave_file& to, sim::clock_domain& clock);
-  void begin(wave_changes& to) { changes_ = &to; }
+  /// The waveform begins in the cycle in which the clock is.
+  void begin(wave_changes& to);
 
   sim::clock_domain& clock() const { return clock_; }
   wave_changes& changes() const { return *changes_; }
   /// The cycle is shown; returns when it begins.
   sim::time_ps show(sim::cycle_t cycle);
+  /// `s` has this value in the cycle, and is 0 in the next one unless that is told after this.
+  void pulse(sim::cycle_t cycle, wave_file::signal s, std::uint64_t value);
 
  private:
   sim::clock_domain& clock_;
@@ -39,6 +42,7 @@ class clock_wave {
 ///   ready      the producer may push            valid      the consumer sees the item in front, whose fields follow
 ///   push, pop  items that enter or leave        occupancy  items in it, visible or not, at the beginning of the cycle
 ///   fields     of the item in front (sim::item_fields), from the cycle on in which it is valid
+///   depth      items that it holds at most; width: that enter, and that leave, in a cycle at most. Both are declared
 ///
 /// What is pushed or popped in a cycle changes the other signals at the next edge. An asynchronous FIFO has ready and
 /// push by its producer's clock, and valid, pop and the fields by its consumer's.

@@ -7,7 +7,9 @@
 #include <functional>
 #include <set>
 #include <systemc>
+#include <type_traits>
 
+#include "model/sim/use.h"
 #include "testbenches/bench/usage_error.h"
 #include "testbenches/bench/wave/wave_names.h"
 
@@ -15,12 +17,19 @@ namespace rnic::bench {
 
 namespace {
 
-/// All channels below `objects`, in order of construction.
-void find_channels(const std::vector<sc_core::sc_object*>& objects, std::vector<sim::channel*>& found) {
+/// All of a kind below `objects`, in order of construction.
+template <class T>
+void find_all(const std::vector<sc_core::sc_object*>& objects, std::vector<T*>& found) {
   for (sc_core::sc_object* o : objects) {
-    if (auto* c = dynamic_cast<sim::channel*>(o)) found.push_back(c);
-    find_channels(o->get_child_objects(), found);
+    if (auto* t = dynamic_cast<T*>(o)) found.push_back(t);
+    find_all(o->get_child_objects(), found);
   }
+}
+template <class T>
+std::vector<T*> all_of() {
+  std::vector<T*> found;
+  find_all(sc_core::sc_get_top_level_objects(), found);
+  return found;
 }
 
 /// Tells both ends of a channel, and nothing else.
@@ -54,8 +63,6 @@ network_wave::~network_wave() {
 }
 
 void network_wave::choose() {
-  std::vector<sim::channel*> channels;
-  find_channels(sc_core::sc_get_top_level_objects(), channels);
   std::vector<hosts::rtl_block> blocks;
   for (const watched_system::host& h : system_.hosts) blocks.insert(blocks.end(), h.rtl->begin(), h.rtl->end());
   std::vector<std::string> patterns = config_.of;
@@ -72,8 +79,15 @@ void network_wave::choose() {
         if (is_name_in(patterns[i], n)) chosen = matched[i] = true;
     return chosen;
   };
-  for (sim::channel* c : channels)
+  for (sim::channel* c : all_of<sim::channel>())
     if (is_chosen(ends_of(*c).names)) chosen_.push_back(c);
+  const auto choose_parts = [&](auto& to) {
+    for (auto* part : all_of<std::remove_pointer_t<typename std::decay_t<decltype(to)>::value_type>>())
+      if (is_chosen({part->name(), part->owner().name()})) to.push_back(part);
+  };
+  choose_parts(memories_);
+  choose_parts(engines_);
+  choose_parts(pipelines_);
   for (const hosts::rtl_block& b : blocks)
     if (is_chosen({b.name})) rtl_.push_back(b);
   for (std::size_t i = 0; i < patterns.size(); ++i)
@@ -90,6 +104,23 @@ network_wave::domain& network_wave::domain_of(sim::clock_domain& clock) {
 
 void network_wave::make_file() {
   file_ = std::make_unique<wave_file>(config_.file);
+  add_channels();
+  add_parts(memory_waves_, memories_);
+  add_parts(engine_waves_, engines_);
+  add_parts(pipeline_waves_, pipelines_);
+}
+
+template <class Wave, class Part>
+void network_wave::add_parts(std::vector<std::unique_ptr<Wave>>& to, const std::vector<Part*>& chosen) {
+  for (Part* p : chosen) {
+    to.push_back(std::make_unique<Wave>(*file_, *p));
+    domain& d = domain_of(p->owner().domain());
+    to.back()->clock_by(d.shown);
+    take(d, *to.back());
+  }
+}
+
+void network_wave::add_channels() {
   for (sim::channel* c : chosen_) {
     channels_.push_back(std::make_unique<channel_wave>(*file_, *c));
     channel_wave& w = *channels_.back();
@@ -106,6 +137,8 @@ void network_wave::domain::served(sim::clock_domain& clock) {
   if (now >= of.until_) return clock.watch(nullptr);
   shown.show(clock.now());
   for (channel_wave* c : channels) c->look();
+  for (memory_wave* m : memories) m->look();
+  for (pipeline_wave* p : pipelines) p->look();
   if (now <= of.latest_) return;
   of.latest_ = now;
   // Another host, or a switch, may be simulated later that is earlier by so much.
@@ -119,6 +152,10 @@ void network_wave::begin() {
   changes_ = std::make_unique<wave_changes>(*file_, origin_, from_, until_);
   for (const auto& d : domains_) d->shown.begin(*changes_);
   for (const auto& c : channels_) c->begin();
+  for (const auto& m : memory_waves_) m->begin();
+  for (const auto& e : engine_waves_) e->begin();
+  for (const auto& p : pipeline_waves_) p->begin();
+  used_before_ = use();
   for (const auto& d : domains_) d->shown.clock().watch(d.get());
   trace_rtl();
 }
@@ -140,9 +177,15 @@ void network_wave::trace_rtl() {
 wave_counts network_wave::finish() {
   const std::unique_ptr<wave_changes> changes = std::move(changes_);
   for (const auto& d : domains_) d->shown.clock().watch(nullptr);
+  for (const auto& e : engine_waves_) e->end();
   const sim::time_ps end = std::min(until_, std::max({from_, latest_, system_.now_ps()}));
   changes->finish();
   counts_.channels = channels_.size();
+  counts_.memories = memory_waves_.size();
+  counts_.engines = engine_waves_.size();
+  counts_.pipelines = pipeline_waves_.size();
+  for (const auto& [name, value] : use())
+    if (const std::uint64_t more = value - used_before_[name]; more != 0) counts_.use[name] = more;
   counts_.clocks = domains_.size();
   counts_.rtl_blocks = parts_.size();
   counts_.signals = file_->paths();
@@ -150,6 +193,21 @@ wave_counts network_wave::finish() {
   file_->close(end - origin_);
   if (!parts_.empty()) write_rtl();
   return counts_;
+}
+
+std::map<std::string, std::uint64_t> network_wave::use() const {
+  std::set<std::string> shown;
+  for (const auto& c : channels_) shown.insert(c->of().name());
+  for (const auto& m : memory_waves_) shown.insert(m->of().name());
+  for (const auto& e : engine_waves_) shown.insert(e->of().name());
+  std::map<std::string, std::uint64_t> all;
+  for (const auto& d : domains_)
+    sim::for_each_use(d->shown.clock(), [&](const std::string& name, std::uint64_t value) {
+      for (std::size_t dot = name.rfind('.'); dot != std::string::npos && dot != 0; dot = name.rfind('.', dot - 1))
+        if (shown.count(name.substr(0, dot)) != 0) all[name] = value;
+    });
+  for (const sim::pipeline* p : pipelines_) all[p->name() + ".entered"] = p->entered();
+  return all;
 }
 
 void network_wave::write_rtl() {

@@ -4,7 +4,9 @@
 namespace rnic::bench {
 
 wave_changes::wave_changes(wave_file& to, sim::time_ps origin, sim::time_ps from, sim::time_ps until)
-    : to_(to), origin_(origin), from_(from), until_(until), states_(to.signals()) {}
+    : to_(to), origin_(origin), from_(from), until_(until), states_(to.signals()) {
+  for (wave_file::signal s = 0; s < states_.size(); ++s) states_[s].value = to.first(s);
+}
 
 void wave_changes::begin_window() {
   in_window_ = true;

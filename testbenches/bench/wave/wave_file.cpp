@@ -52,9 +52,17 @@ wave_file::scope& wave_file::scope_of(const std::string& path, std::size_t dot) 
 }
 
 wave_file::signal wave_file::add(const std::string& path, unsigned bits) {
-  signals_.push_back({bits, 0});
+  signals_.emplace_back();
+  signals_.back().bits = bits;
   add_alias(path, static_cast<signal>(signals_.size() - 1));
   return static_cast<signal>(signals_.size() - 1);
+}
+
+void wave_file::add_constant(const std::string& path, std::uint64_t value) {
+  constexpr unsigned bits_of_parameter = 32;
+  const signal s = add(path, bits_of_parameter);
+  make_constant(s);
+  signals_[s].first = value;
 }
 
 void wave_file::add_alias(const std::string& path, signal of) {
@@ -69,8 +77,8 @@ void wave_file::declare(const scope& s) {
     wire& w = signals_[leaf.of];
     std::string name = leaf.name;
     if (w.bits > 1 && name.find('[') == std::string::npos) name += " [" + std::to_string(w.bits - 1) + ":0]";
-    const fstHandle handle =
-        fstWriterCreateVar(writer_, FST_VT_VCD_WIRE, FST_VD_IMPLICIT, w.bits, name.c_str(), w.handle);
+    const fstVarType type = w.constant ? FST_VT_VCD_PARAMETER : FST_VT_VCD_WIRE;
+    const fstHandle handle = fstWriterCreateVar(writer_, type, FST_VD_IMPLICIT, w.bits, name.c_str(), w.handle);
     if (w.handle == 0) w.handle = handle;
   }
   for (const auto& part : s.parts) declare(*part);

@@ -12,6 +12,13 @@
 
 namespace rnic::bench {
 
+/// Bits that hold numbers up to `most`, at least one.
+constexpr unsigned bits_for(std::uint64_t most) {
+  unsigned bits = 1;
+  while (bits < 64 && most >> bits != 0) ++bits;
+  return bits;
+}
+
 /// FST file with times in picoseconds, written by GTKWave's own writer (fstapi, which comes with Verilator). First all
 /// signals are added, then values in order of time.
 class wave_file {
@@ -27,6 +34,12 @@ class wave_file {
   /// `path`: scopes and name, "h1.adapter.requester_to_gather_packets.valid"; with a dot in front of a name that has
   /// some of its own. Two signals may not have the same one. `bits` from 1.
   signal add(const std::string& path, unsigned bits);
+  /// A parameter: a value that never changes, of 32 bits.
+  void add_constant(const std::string& path, std::uint64_t value);
+  /// What it is before anything is told of it: 0, but of a constant.
+  std::uint64_t first(signal s) const { return signals_[s].first; }
+  /// It is declared as a parameter.
+  void make_constant(signal s) { signals_[s].constant = true; }
   /// The same signal by another path.
   void add_alias(const std::string& path, signal of);
   /// Of at most 64 bits.
@@ -46,6 +59,8 @@ class wave_file {
   struct wire {
     unsigned bits = 1;
     std::uint32_t handle = 0;  // the writer's; 0: not yet
+    bool constant = false;
+    std::uint64_t first = 0;
   };
   scope& scope_of(const std::string& path, std::size_t dot);
   void declare(const scope& s);

@@ -91,6 +91,7 @@ class merged_part {
           to.add_alias(path, s);
         else
           s = to.add(path, h->u.var.length);
+        if (h->u.var.typ == FST_VT_VCD_PARAMETER) to.make_constant(s);
         bits_[h->u.var.handle] = h->u.var.length;
       }
     }

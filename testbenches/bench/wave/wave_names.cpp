@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -14,6 +15,12 @@ namespace rnic::bench {
 
 bool is_name_in(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), 0) == 0 || fnmatch((pattern + ".*").c_str(), name.c_str(), 0) == 0;
+}
+
+std::string name_in_wave(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
 }
 
 std::string no_such_name(const std::string& pattern, const std::set<std::string>& names) {

@@ -12,6 +12,9 @@ namespace rnic::bench {
 /// block stands for its parts too.
 bool is_name_in(const std::string& pattern, const std::string& name);
 
+/// The name of a part as that of a scope: what is no letter and no digit is an underscore.
+std::string name_in_wave(std::string name);
+
 /// One line, for a pattern that no name matches: what it was, and the nearest of them.
 std::string no_such_name(const std::string& pattern, const std::set<std::string>& names);
 

@@ -28,14 +28,23 @@ void check_wave(const common_options& common, const trace_options& trace) {
 
 nlohmann::json wave_json(const trace_options& trace, bench::network_wave& wave) {
   const bench::wave_counts counts = wave.finish();
-  return {{"file", trace.wave},       {"begin_ps", wave.begin_ps()},     {"channels", counts.channels},
-          {"clocks", counts.clocks},  {"rtl_blocks", counts.rtl_blocks}, {"signals", counts.signals},
-          {"changes", counts.changes}};
+  return {{"file", trace.wave},
+          {"begin_ps", wave.begin_ps()},
+          {"channels", counts.channels},
+          {"memories", counts.memories},
+          {"engines", counts.engines},
+          {"pipelines", counts.pipelines},
+          {"clocks", counts.clocks},
+          {"rtl_blocks", counts.rtl_blocks},
+          {"signals", counts.signals},
+          {"changes", counts.changes},
+          {"use", counts.use}};
 }
 
 void print_wave(const nlohmann::json& wave) {
   const auto count = [&wave](const char* of) { return wave[of].get<std::uint64_t>(); };
-  fmt::print("\nwave: {} channels, {} clocks, {} blocks of RTL in {}\n", count("channels"), count("clocks"),
+  fmt::print("\nwave: {} channels, {} memories, {} engines, {} pipelines, {} clocks, {} blocks of RTL in {}\n",
+             count("channels"), count("memories"), count("engines"), count("pipelines"), count("clocks"),
              count("rtl_blocks"), wave["file"].get<std::string>());
 }
 

@@ -12,7 +12,7 @@ class Wave:
         done = subprocess.run([reader, path], capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
             raise RuntimeError("%s: the reader says %s" % (path, done.stderr[-500:]))
-        self.bits, self.changes, self.timescale = {}, {}, None
+        self.bits, self.kinds, self.changes, self.timescale = {}, {}, {}, None
         by_code, above, at, lines = {}, [], 0, iter(done.stdout.splitlines())
         for line in lines:
             if line.startswith("$timescale"):
@@ -27,6 +27,7 @@ class Wave:
                 if path_of in self.changes:
                     raise RuntimeError("%s: %s is there twice" % (path, path_of))
                 self.bits[path_of] = int(found[2])
+                self.kinds[path_of] = found[1]
                 self.changes[path_of] = by_code.setdefault(found[3], [])
             elif line.startswith("#"):
                 if int(line[1:]) < at:

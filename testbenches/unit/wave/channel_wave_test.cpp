@@ -167,6 +167,8 @@ TEST(ChannelWave, AWideOneAndAPipeline) {
   c.bind_consumer(sink);
   const read_wave r = shown(c, clock, clock, 20);
   EXPECT_EQ(r.text("c.push [1:0]"), "0 2000:2 3000:0");
+  EXPECT_EQ(r.text("c.depth [31:0]"), "6");
+  EXPECT_EQ(r.text("c.width [31:0]"), "3");
   EXPECT_EQ(r.text("c.occupancy [2:0]"), "0 3000:2 7000:1 8000:0");
   EXPECT_EQ(r.text("c.valid"), "0 6000:1 8000:0") << "seen when they have left the pipeline, in cycle 2 + 3 + 1";
   EXPECT_EQ(r.text("c.qpn [23:0]"), "0 6000:7 7000:8");

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 namespace rnic::bench::test {
 
 struct read_wave {
+  std::set<std::string> parameters;                                                  // paths of constants
   std::map<std::string, std::uint32_t> bits;                                         // by path
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::string>>> values;  // when it becomes which
   std::uint64_t end = 0;
@@ -30,6 +32,7 @@ struct read_wave {
       if (h->htyp != FST_HT_VAR) continue;
       const std::string path = scopes.back() + h->u.var.name;
       bits[path] = h->u.var.length;
+      if (h->u.var.typ == FST_VT_VCD_PARAMETER) parameters.insert(path);
       paths_[h->u.var.handle].push_back(path);
     }
     fstReaderSetFacProcessMaskAll(reader);

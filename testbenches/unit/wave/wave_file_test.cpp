@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "testbenches/bench/usage_error.h"
@@ -110,6 +111,28 @@ TEST(WaveMerge, PutsPartsInOrderOfTime) {
   }
   wave_file whole(here.file("whole.fst"));
   EXPECT_THROW(merge({{here.file("none.fst"), ""}}, whole, 0, 1), usage_error);
+}
+
+TEST(WaveFile, AParameterIsOneInEachWindowAndPart) {
+  const folder here;
+  {
+    wave_file f(here.file("p.fst"));
+    f.add_constant("h1.c.depth", 12);
+    const auto a = f.add("h1.c.a", 8);
+    wave_changes c(f, 0, 2000, 9000);
+    for (unsigned i = 1; i <= 6; ++i) c.set(i * 1000, a, i);
+    c.finish();
+    f.close(6000);
+  }
+  wave_file whole(here.file("whole.fst"));
+  merge({{here.file("p.fst"), ""}}, whole, 3000, 5000);
+  whole.close(0);
+  for (const char* const file : {"p.fst", "whole.fst"}) {
+    const read_wave r(here.file(file));
+    EXPECT_EQ(r.parameters, (std::set<std::string>{"h1.c.depth [31:0]"})) << file;
+    EXPECT_EQ(r.values.at("h1.c.depth [31:0]").size(), 1u) << file;
+    EXPECT_EQ(std::stoi(r.values.at("h1.c.depth [31:0]").front().second, nullptr, 2), 12) << file;
+  }
 }
 
 TEST(WaveNames, PatternsAndParts) {
