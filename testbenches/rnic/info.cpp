@@ -230,7 +230,7 @@ int print(const report& r, const common_options& common) {
 int run_info(const info_options& options) {
   check_writable(options.common, options.common.json_file);
   traffic_options traffic;
-  hosts::two_nodes system(system_from(options.common, traffic, demand{}, nullptr));
+  hosts::two_nodes system(system_from(options.common, traffic, demand{}, nullptr, one_adapter));
   report r;
   system.run(
       [&] {

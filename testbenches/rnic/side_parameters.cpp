@@ -12,6 +12,7 @@ namespace rnic::program {
 namespace {
 
 constexpr const char* side_prefixes[] = {"a.", "b."};
+constexpr const char* rtl_default = "as_both";  // of a.rtl.*
 
 /// Of a path of one side its number, else 2.
 unsigned side_in(const std::string& path) {
@@ -41,8 +42,8 @@ struct side_parameters::one_side {
   sim::parameter_set parameters;
 };
 
-side_parameters::side_parameters(sim::parameter_set& all, hosts::node_config& both, bool has_sides)
-    : all_(all), both_(both), has_sides_(has_sides) {}
+side_parameters::side_parameters(sim::parameter_set& all, hosts::node_config& both, const side_refusals& refused)
+    : all_(all), both_(both), refused_(refused) {}
 
 side_parameters::~side_parameters() = default;
 
@@ -73,10 +74,14 @@ void side_parameters::load_toml(const std::string& file) {
 
 void side_parameters::set_one(const std::string& path, const std::string& assignment, const std::string& where) {
   const unsigned side = side_in(path);
-  if (side == 2 || all_.all().count(path) != 0)
-    set_of_both(path, assignment, where);
-  else
-    set_of_side(side, path.substr(2), assignment, where);
+  if (side == 2) return set_of_both(path, assignment, where);
+  if (all_.all().count(path) == 0) return set_of_side(side, path.substr(2), assignment, where);
+  set_of_both(path, assignment, where);  // a.rtl.*
+  if (all_.value(path) != rtl_default) check_side(side, path, where);
+}
+
+void side_parameters::check_side(unsigned side, const std::string& path, const std::string& where) const {
+  if (refused_[side] != nullptr) throw sim::config_error(where + ": " + path + ": " + refused_[side]);
 }
 
 void side_parameters::set_of_both(const std::string& path, const std::string& assignment, const std::string& where) {
@@ -86,16 +91,14 @@ void side_parameters::set_of_both(const std::string& path, const std::string& as
     if (own == nullptr || own->all().count(path) == 0) continue;
     if (own != &all_) own->set_assignment(assignment, where);
     for (const char* prefix : side_prefixes)  // a.rtl.*
-      if (own->all().count(prefix + path) != 0) own->set(prefix + path, "as_both", where);
+      if (own->all().count(prefix + path) != 0) own->set(prefix + path, rtl_default, where);
   }
 }
 
 void side_parameters::set_of_side(unsigned number, const std::string& path, const std::string& assignment,
                                   const std::string& where) {
   const std::string full = side_prefixes[number] + path;
-  if (!has_sides_)
-    throw sim::config_error(where + ": " + full +
-                            ": there are no sides a and b here; [hosts.NAME] of the file has parameters of one host");
+  check_side(number, full, where);
   one_side& of = make(number);
   if (const bool known = all_.all().count(path) != 0;
       known && (of.parameters.all().count(path) == 0 || is_of_the_cable(path) || side_in(path) != 2))

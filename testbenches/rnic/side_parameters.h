@@ -15,6 +15,13 @@
 
 namespace rnic::program {
 
+/// Of each side why it cannot have a parameter of its own here, and what would be right; nullptr: it can.
+using side_refusals = std::array<const char*, 2>;
+inline constexpr side_refusals two_sides{};
+inline constexpr side_refusals one_adapter{nullptr, "there is one adapter here, which is a"};
+inline constexpr side_refusals no_sides{"there are no sides a and b here, expected it in [hosts.NAME] of the file",
+                                        "there are no sides a and b here, expected it in [hosts.NAME] of the file"};
+
 /// Later ones win: PATH behind a.PATH is of both again. Of a file PATH comes first, whatever its order. Errors are
 /// sim::config_error, as those of sim::parameter_set; a line says so for what sides cannot differ in: parameters of
 /// what is between them, of the simulation, and of the cable's two ends.
@@ -23,8 +30,8 @@ class side_parameters {
   using setting = std::pair<std::string, std::string>;  ///< path and value
 
   /// `all`: parameters of the system, of them those of `both`, what each side's host is made from. Both outlive this.
-  /// `has_sides`: else one line refuses a.PATH, but for a.rtl.*, which hosts::node_config has.
-  side_parameters(sim::parameter_set& all, hosts::node_config& both, bool has_sides = true);
+  /// Refused is also a.rtl.*, which hosts::node_config has, but for its default.
+  side_parameters(sim::parameter_set& all, hosts::node_config& both, const side_refusals& refused = two_sides);
   ~side_parameters();
 
   /// "PATH=VALUE" of the command line.
@@ -44,6 +51,7 @@ class side_parameters {
  private:
   struct one_side;
   void set_one(const std::string& path, const std::string& assignment, const std::string& where);
+  void check_side(unsigned side, const std::string& path, const std::string& where) const;
   void set_of_side(unsigned side, const std::string& path, const std::string& assignment, const std::string& where);
   void set_of_both(const std::string& path, const std::string& assignment, const std::string& where);
   one_side& make(unsigned number);
@@ -51,7 +59,7 @@ class side_parameters {
 
   sim::parameter_set& all_;
   hosts::node_config& both_;
-  bool has_sides_;
+  side_refusals refused_;
   std::array<std::unique_ptr<one_side>, 2> sides_;  // from the first a.PATH or b.PATH on
   std::array<std::set<std::string>, 2> said_;       // paths
 };

@@ -105,9 +105,10 @@ int run_calibrate(const calibrate_options& options) {
   check_writable(options.common, options.common.json_file);
   if (!options.common.pcap_file.empty())
     throw usage_error("--pcap: calibrate runs many systems, none of them captured");
-  if (system_from(options.common, traffic_options{}, demand{}, nullptr)
-          .node_b)  // refuses what the user got wrong, once
-    throw usage_error("--set: calibrate has points of more hosts than a and b, expected parameters of all of them");
+  constexpr const char* all_alike =
+      "calibrate has points of more hosts than a and b, expected parameters of all of them";
+  // Refuses what the user got wrong, once.
+  system_from(options.common, traffic_options{}, demand{}, nullptr, {all_alike, all_alike});
   std::vector<measurement> all;
   const std::vector<calibration_point>& points = points_of(options);
   for (const calibration_point& p : points) {

@@ -23,7 +23,7 @@ constexpr std::pair<const char*, double> dma_quantiles[] = {{"min_ns", 0},    {"
 bool is_latency_test(const std::string& test) { return test.compare(0, 3, "lat") == 0; }
 
 hosts::node_config dma_host(const dma_options& o) {
-  hosts::node_config c = system_from(o.common, traffic_options{}, demand{}, nullptr).node;
+  hosts::node_config c = system_from(o.common, traffic_options{}, demand{}, nullptr, one_adapter).node;
   if (o.card == "pcie-bench") c.adapter.pcie = bench::measuring_card(c.adapter.pcie);
   // As the adapter does it.
   if (c.adapter.pcie.core.interface_bytes == 0) c.adapter.pcie.core.interface_bytes = c.adapter.datapath_bytes;

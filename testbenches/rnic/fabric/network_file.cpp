@@ -281,6 +281,17 @@ void check_datagram(const section& s, const char* key, std::uint32_t bytes, cons
 
 namespace {
 
+/// What a host cannot have of its own though --set or other tables know it: why, and where it belongs; else empty.
+std::string place_elsewhere(const std::string& path) {
+  const auto below = [&path](const char* section) { return path.rfind(section, 0) == 0; };
+  if (below("a.") || below("b.")) return "this table is of one host, expected " + path.substr(2);
+  if (below("switch.")) return "is of every switch, expected it in [parameters]";
+  if (below("sim.")) return "is of the simulation, expected it in [parameters]";
+  if (below("cable.")) return "cables of a network are in [topology] or [[cable]]";
+  if (path == "adapter.port.rate_mbps" || path == "adapter.port2.rate_mbps") return port_has_rate_of_cable;
+  return {};
+}
+
 /// Tables [hosts.h1]: parameters of one host.
 void read_host_parameters(const section& file, const std::string& name, network_file& f) {
   const toml::table* hosts = table_at(file, "hosts");
@@ -291,8 +302,11 @@ void read_host_parameters(const section& file, const std::string& name, network_
     if (number == f.shape.hosts().size())
       file.fail(node, "hosts: there is no host " + of + ", expected one of " + listed(f.shape.hosts()));
     if (!node.is_table()) file.fail(node, "hosts: " + of + ": expected a table, [hosts." + of + "]");
-    for (auto& [path, value] : sim::settings_in(*node.as_table(), name))
+    for (auto& [path, value] : sim::settings_in(*node.as_table(), name)) {
+      if (const std::string why = place_elsewhere(path); !why.empty())
+        throw sim::config_error(name + ": hosts." + of + ": " + path + ": " + why);
       f.host_parameters.push_back({number, path, value, name + ": hosts." + of});
+    }
   }
 }
 

@@ -26,6 +26,9 @@ struct network_file {
 
 // Errors of all of these are sim::config_error: one line with file, line, field and what is legal.
 
+/// Why a host of a network refuses adapter.port.rate_mbps.
+inline constexpr const char* port_has_rate_of_cable =
+    "a port has the rate of its cable, expected rate_mbps in [topology] or [[cable]]";
 /// Fields of the file that read_network() reads, for toml_section::allow().
 std::vector<const char*> network_fields();
 /// Without a topology two hosts are joined by a cable, or it is missed.

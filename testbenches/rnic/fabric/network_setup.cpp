@@ -2,10 +2,23 @@
 #include "testbenches/rnic/fabric/network_setup.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "testbenches/rnic/side_parameters.h"
 
 namespace rnic::program {
+
+namespace {
+
+/// What was set of a port would be without effect; what a profile has, and a file of all parameters, is not meant.
+void check_port_rates(const adapter::config& c, const std::string& profile) {
+  const adapter::config usual = hosts::make_node_config(profile).adapter;
+  for (const auto& [path, is, was] : {std::tuple{"adapter.port.rate_mbps", c.port.rate_mbps, usual.port.rate_mbps},
+                                      std::tuple{"adapter.port2.rate_mbps", c.port2.rate_mbps, usual.port2.rate_mbps}})
+    if (is != was) throw sim::config_error(std::string(path) + ": " + port_has_rate_of_cable);
+}
+
+}  // namespace
 
 hosts::network_config network_from(const common_options& common, const network_file& file, const std::string& name,
                                    const demand& most, std::string* effective, const std::array<unsigned, 2>* sides) {
@@ -21,10 +34,11 @@ hosts::network_config network_from(const common_options& common, const network_f
   fit(c.node.driver, most);
   sim::parameter_set parameters;
   hosts::announce(parameters, c);
-  side_parameters given(parameters, c.node, sides != nullptr);
+  side_parameters given(parameters, c.node, sides != nullptr ? two_sides : no_sides);
   if (!common.config_file.empty()) given.load_toml(common.config_file);
   given.set(file.parameters, name);
   for (const std::string& a : common.assignments) given.set_assignment(a);
+  check_port_rates(c.node.adapter, common.profile);
   force_paths(c.node.driver, common);
   if (effective != nullptr) *effective = given.to_toml();
   if (sides == nullptr) return c;

@@ -39,7 +39,7 @@ void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes
   std::vector<interface_address> addresses;
   for (const std::string& a : o.addresses) addresses.push_back(parse_address("--ip", a));
   traffic_options traffic;
-  hosts::two_nodes_config c = system_from(o.common, traffic, demand{}, nullptr);
+  hosts::two_nodes_config c = system_from(o.common, traffic, demand{}, nullptr, one_adapter);
   hosts::two_nodes system(c);
   if (!o.device.empty() && o.device != device_name(system))
     throw usage_error(fmt::format("device '{}': the host has {}", o.device, device_name(system)));

@@ -11,7 +11,6 @@
 #include "model/abi/queues.h"
 #include "model/sim/use.h"
 #include "testbenches/rnic/results.h"
-#include "testbenches/rnic/side_parameters.h"
 
 namespace rnic::program {
 
@@ -89,7 +88,7 @@ std::vector<std::string> warnings_of(hosts::two_nodes_config c) {
 }  // namespace
 
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
-                                    std::string* effective) {
+                                    std::string* effective, const side_refusals& refused) {
   hosts::two_nodes_config c;
   c.node = hosts::make_node_config(common.profile);
   set_ports(c, traffic);
@@ -97,7 +96,7 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   fit(c.node.driver, d);
   sim::parameter_set parameters;
   hosts::announce(parameters, c);
-  side_parameters given(parameters, c.node);
+  side_parameters given(parameters, c.node, refused);
   if (!common.config_file.empty()) given.load_toml(common.config_file);
   for (const std::string& a : common.assignments) given.set_assignment(a);
   c.capture = common.pcap_file;

@@ -10,6 +10,7 @@
 #include "host_driver/hosts/two_nodes.h"
 #include "host_driver/workloads/verb.h"
 #include "testbenches/rnic/options.h"
+#include "testbenches/rnic/side_parameters.h"
 
 namespace rnic::program {
 
@@ -22,9 +23,10 @@ struct demand {
 /// hold is refused later, by the driver.
 void fit(host_driver::config& driver, const demand& d);
 
-/// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
+/// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong;
+/// `refused`: for parameters of a side that the command has not.
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
-                                    std::string* effective);
+                                    std::string* effective, const side_refusals& refused = two_sides);
 /// What of the options an administrator writes into the driver's files. Throws usage_error.
 void force_paths(host_driver::config& driver, const common_options& common);
 /// Says on standard error what of a configuration cannot work as it is meant.

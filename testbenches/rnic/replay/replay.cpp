@@ -57,7 +57,7 @@ int run_replay(const replay_options& options) {
     check_writable(options.common, file);
   traffic_options traffic;
   traffic.ports = {options.port};
-  settings.system = system_from(options.common, traffic, demand{}, nullptr);
+  settings.system = system_from(options.common, traffic, demand{}, nullptr, one_adapter);
   settings.captured_timing = options.timing == "captured";
   for (const compared_field& field : compared_fields())
     if (std::count(options.ignore.begin(), options.ignore.end(), field.name) != 0) settings.ignored.insert(field.kind);

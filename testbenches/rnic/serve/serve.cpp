@@ -98,7 +98,8 @@ serve_run::serve_run(const serve_options& options, const fabric_file* file, cons
       network_config_(file == nullptr ? hosts::network_config{}
                                       : network_from(options.common, *file, options.topology, demand{1, options.size},
                                                      &effective_)),
-      system_(file == nullptr ? system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)
+      system_(file == nullptr ? system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_,
+                                            adapters(options) == 1 ? one_adapter : two_sides)
                               : system_of(network_config_)),
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),

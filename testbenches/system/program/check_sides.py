@@ -161,10 +161,64 @@ def check_other_commands(c):
     result, _ = c.call("soak", "--messages", "300", "--qps", "4", "--largest", "5000", "--drop", "1", *c.options(
         ["b.adapter.clock_khz=200000", "a.adapter.responder.slots=32", "b.driver.poll_ns=400"]))
     c.expect("b.adapter.clock_khz = 200000" in result["parameters"], "soak prints no side")
-    # A host alone is a.
-    for side, ports in ("a.", 1), ("b.", 2), ("", 1):
+
+
+def check_one_adapter(c):
+    """Where one adapter works it is a: what is said of a is of it, and b has nothing that could differ."""
+    for side in "a.", "":
         device = c.call("info", "--set", side + "adapter.ports=1")[0]["device"]
-        c.expect(device["phys_port_cnt"] == ports, "info: %sadapter.ports=1 gives %d ports" % (side, device["phys_port_cnt"]))
+        c.expect(device["phys_port_cnt"] == 1, "info: %sadapter.ports=1 gives %d ports" % (side, device["phys_port_cnt"]))
+    both = c.call("dma", "--sizes", "64", "--count", "200", "--set", "host.llc_read_ps=500000")[0]["rows"]
+    c.expect(c.call("dma", "--sizes", "64", "--count", "200", "--set", "a.host.llc_read_ps=500000")[0]["rows"] == both,
+             "dma: a.host.llc_read_ps is not host.llc_read_ps")
+    capture = c.path("one.pcap")
+    c.call("latency", "--sizes", "64", "--iterations", "3", "--pcap", capture)
+    own = c.file("[b.driver]\npoll_ns = 50\n", "own.toml")
+    for command in (["info"], ["show-gids"], ["devices"], ["devinfo"], ["devinfo", "-v"], ["ibstat"], ["ibdev2netdev"],
+                    ["sysfs", c.path("class")], ["compat-gid", "-d", "eth1"], ["cma-roce-mode"], ["cma-roce-tos"], ["dma", "--sizes", "64"],
+                    ["replay", capture], ["serve", "--link", "listen:unix:" + c.path("socket"), "--duration", "1"]):
+        c.refuse(["--set: b.adapter.clock_khz: there is one adapter here, which is a"], *command, "--set",
+                 "b.adapter.clock_khz=250000")
+        c.refuse(["--set: b.rtl.icrc: there is one adapter"], *command, "--set", "b.rtl.icrc=rtl")
+        c.refuse(["own.toml: b.driver.poll_ns: there is one adapter"], *command, "--config", own)
+    _, said = c.call("parameters")  # has b.rtl.*, as both have it
+    c.call("info", "--config", c.file(said))
+
+
+def check_hosts(c):
+    """A host's table takes every parameter that --set takes, but for those of what is between hosts."""
+    text = 'duration_us = 20\n[[workload]]\nfrom = "h1"\nto = "h2"\n'
+    _, said = c.call("parameters")
+    lines = [line.split("  #")[0] for line in said.splitlines()]
+    between = "a.", "b.", "cable.", "sim.", "adapter.port.rate_mbps", "adapter.port2.rate_mbps"
+    own = [line for line in lines if line and not line.startswith(between)]
+    c.expect(len(own) > 300, "only %d parameters of a host" % len(own))
+    before, _ = c.call("run", c.file(text))
+    after, _ = c.call("run", c.file(text + "[hosts.h2]\n" + "\n".join(own) + "\n"))
+    c.expect(before["workloads"] == after["workloads"], "a host with every parameter as it is runs otherwise")
+    slow, _ = c.call("run", c.file(text + "[hosts.h2]\nhost.llc_read_ps = 999000\n"))
+    c.expect(before["workloads"] != slow["workloads"], "a host's table changes nothing")
+    for setting, words in (("a.adapter.clock_khz = 250000", ["of one host, expected adapter.clock_khz"]),
+                           ('b.rtl.icrc = "rtl"', ["of one host, expected rtl.icrc"]),
+                           ("switch.hop_ps = 1", ["expected it in [parameters]"]),
+                           ("sim.shuffle_seed = 1", ["expected it in [parameters]"]),
+                           ("cable.hop_ps = 1", ["[topology] or [[cable]]"]),
+                           ("adapter.port.rate_mbps = 10000", ["the rate of its cable", "rate_mbps in [topology]"]),
+                           ("adapter.port2.rate_mbps = 10000", ["the rate of its cable", "rate_mbps in [topology]"])):
+        path = setting.split(" ")[0]
+        c.refuse(["hosts.toml: hosts.h2: " + path + ": "] + words, "run",
+                 c.file(text + "[hosts.h2]\n" + setting + "\n", "hosts.toml"))
+    # Of all hosts: without effect as well.
+    c.refuse(["adapter.port.rate_mbps", "the rate of its cable"], "run", c.file(text), "--set", "adapter.port.rate_mbps=10000")
+    # What is of a side names the table.
+    for setting in "a.adapter.clock_khz=250000", "b.rtl.icrc=rtl", "a.rtl.gid=shadow":
+        for command in "run", "fabric":
+            name = c.file(text if command == "run" else NETWORK + '[[flow]]\nfrom = "h1"\nto = "h2"\nmessages = 1\n')
+            c.refuse(["--set: " + setting.split("=")[0], "no sides a and b", "[hosts.NAME]"], command, name, "--set", setting)
+        c.refuse(["no sides a and b"], "run",
+                 c.file(text + "[parameters]\n" + setting.replace("=", ' = "') + '"\n'))
+    c.refuse(["calibrate has points of more hosts"], "calibrate", "--set", "a.rtl.icrc=rtl")
+    c.call("run", c.file(text), "--config", c.file(before["parameters"]))  # a file of all parameters says nothing of sides
 
 
 def check_explained(c):
@@ -206,4 +260,4 @@ def check_refusals(c):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Sides, (check_processors, check_memory, check_clocks, check_network, check_order, check_again,
-                                         check_other_commands, check_explained, check_refusals)))
+                                         check_other_commands, check_one_adapter, check_hosts, check_explained, check_refusals)))
