@@ -330,10 +330,11 @@ class device : private event_pump_if {
   /// -EINVAL: `who` has no registration of this entry.
   int remove_mac(unsigned port, unsigned index, table_user who = table_user::own);
   /// The same of VLANs; entries 0 and 1 are the hardware's. A virtual function asks the physical one's driver for the
-  /// first registration of a VLAN and gives it back with the last one. (The kernel's asks each time.)
+  /// first registration of a VLAN and gives it back with the last one. (The kernel's asks each time.) EDQUOT: functions
+  /// have all that keep_entries() left them, and what the table still has is the physical one's.
   int add_vlan(unsigned port, std::uint16_t vid, table_user who = table_user::own);
   int remove_vlan(unsigned port, unsigned index, table_user who = table_user::own);
-  /// So many entries of the port's tables are not for table_user::own.
+  /// So many entries of the port's tables are not for table_user::own; of VLANs the functions have no more.
   void keep_entries(unsigned port, unsigned macs, unsigned vlans);
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);

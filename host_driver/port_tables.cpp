@@ -38,6 +38,15 @@ struct table_pair {
     for (unsigned i = 0; i < limit; ++i) count += is_own(i) ? 1 : 0;
     return count;
   }
+  /// Entries that functions alone have.
+  unsigned of_functions() const {
+    unsigned count = 0;
+    for (unsigned i = 0; i < limit; ++i) {
+      const bool any = users[i].functions != 0 || (twin != nullptr && (*twin_users)[i].functions != 0);
+      count += any && !is_own(i) ? 1 : 0;
+    }
+    return count;
+  }
   /// Where the other port's table has this entry, else the first place that is free in both, else the first one; limit:
   /// there is none.
   unsigned place_for(Word entry) const {
@@ -59,13 +68,21 @@ unsigned& registrations_of(table_users& users, table_user who) {
   return who == table_user::own ? users.own : users.functions;
 }
 
-/// The entry's place, known or to be used from now on, or a negative errno. `kept`: of the places behind `first`.
+/// How many entries a user may have.
+struct most_entries {
+  unsigned own, functions;
+};
+constexpr unsigned no_limit = ~0u;
+
+/// The entry's place, known or to be used from now on, or a negative errno. One that is there needs no other place.
 template <class Word>
-int choose_place(const table_pair<Word>& t, Word entry, table_user who, unsigned most_own) {
+int choose_place(const table_pair<Word>& t, Word entry, table_user who, const most_entries& most) {
   const unsigned known = t.find(entry);
-  if (who == table_user::own && (known == t.limit || !t.is_own(known)) && t.own() >= most_own) return -ENOSPC;
+  if (who == table_user::own && (known == t.limit || !t.is_own(known)) && t.own() >= most.own) return -ENOSPC;
   const unsigned place = known != t.limit ? known : t.place_for(entry);
-  return place != t.limit ? static_cast<int>(place) : -ENOSPC;
+  if (place == t.limit) return -ENOSPC;
+  if (who == table_user::functions && known == t.limit && t.of_functions() >= most.functions) return -EDQUOT;
+  return static_cast<int>(place);
 }
 
 constexpr unsigned without_kept(unsigned from, unsigned part) { return from > part ? from - part : 0; }
@@ -87,7 +104,7 @@ int device::add_mac(unsigned port, std::uint64_t mac, table_user who) {
                                         other != nullptr ? &other->mac_users : nullptr,
                                         first_regular_mac,
                                         s.max_macs};
-  const int place = choose_place(table, entry, who, without_kept(s.max_macs, s.kept_macs));
+  const int place = choose_place(table, entry, who, {without_kept(s.max_macs, s.kept_macs), no_limit});
   if (place < 0) return place;
   const auto index = static_cast<unsigned>(place);
   if (s.macs[index] == 0) {
@@ -140,7 +157,9 @@ int device::add_vlan(unsigned port, std::uint16_t vid, table_user who) {
                                         other != nullptr ? &other->vlan_users : nullptr,
                                         first_regular_vlan,
                                         s.max_vlans};
-  const int place = choose_place(table, entry, who, without_kept(s.max_vlans, first_regular_vlan + s.kept_vlans));
+  const int place = choose_place(
+      table, entry, who,
+      {without_kept(s.max_vlans, first_regular_vlan + s.kept_vlans), s.kept_vlans != 0 ? s.kept_vlans : no_limit});
   if (place < 0) return place;
   const auto index = static_cast<unsigned>(place);
   if (s.vlans[index] == 0) {

@@ -94,6 +94,7 @@ abi::status function_master::alloc_entry(request& r, resource what) {
   const int index = what == resource::mac
                         ? device_.add_mac(port, value, table_user::functions)
                         : device_.add_vlan(port, static_cast<std::uint16_t>(value), table_user::functions);
+  if (index == -EDQUOT) return status::bad_param;  // mlx4_grant_resource; vlan_add_to_slave makes EINVAL of it
   if (index < 0) return status_of(index);
   // Several functions may use one VLAN: each has a registration of its own, under a number of its own.
   const std::uint32_t number = r.function << 16 | port << 8 | static_cast<std::uint32_t>(index);

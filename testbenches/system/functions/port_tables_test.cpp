@@ -122,6 +122,30 @@ TEST(PortTables, FullOnesSaySo) {
   });
 }
 
+/// More functions than entries that are theirs, and a physical one that comes late: its half is still there, as the
+/// kernel guarantees it (mlx4_init_resource_tracker: RES_VLAN).
+TEST(PortTables, FunctionsLeaveThePhysicalOneItsHalf) {
+  constexpr unsigned functions = 66;
+  hosts::two_nodes system(shared_cards(functions));
+  run(system, [&] {
+    hosts::node& n = system.node_b();
+    host_driver::device& host = n.device(0);
+    for (unsigned f = 1; f <= 62; ++f) ASSERT_EQ(enter(n.device(f), resource::vlan, f), ok) << f;
+    for (unsigned f = 63; f <= functions; ++f)
+      EXPECT_EQ(enter(n.device(f), resource::vlan, f), bad_param) << "vlan_add_to_slave: EINVAL";
+    EXPECT_EQ(enter(n.device(63), resource::vlan, 7), ok) << "function 7's, too";
+    ASSERT_GE(host.add_vlan(1, 500), 0);
+    EXPECT_EQ(enter(n.device(64), resource::vlan, 500), ok) << "the physical function's, too";
+    EXPECT_EQ(enter(n.device(65), resource::vlan, 65), bad_param);
+    for (unsigned i = 1; i < 64; ++i) ASSERT_GE(host.add_vlan(1, static_cast<std::uint16_t>(500 + i)), 0) << i;
+    EXPECT_EQ(host.add_vlan(1, 1000), -ENOSPC);
+    EXPECT_EQ(vlans_of(host).size(), 126u);
+    EXPECT_EQ(leave(n.device(9), resource::vlan, 9), ok);
+    EXPECT_EQ(host.add_vlan(1, 1000), -ENOSPC) << "a function's place";
+    EXPECT_EQ(enter(n.device(65), resource::vlan, 65), ok);
+  });
+}
+
 /// The VLAN of a queue pair's path stays until the queue pair has another path or none, whoever gives it back.
 TEST(PortTables, VlansInUseStay) {
   hosts::two_nodes system(shared_cards(2));
