@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_driver/bond.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "host_driver/functions/master.h"
@@ -34,14 +35,12 @@ const char* to_string(config::bond_mode mode) {
 
 int device::enter_bond(bool own_addresses) {
   if (bonded_ || caps_.num_ports != 2) return -EINVAL;
-  if (!qps_.empty() || !ahs_.empty()) return -EBUSY;
-  command_channel::mailbox box(channel_);
-  namespace f = abi::config_dev_mailbox;
-  abi::set(box.data(), f::update_flags, f::update_rx_port_check);
-  abi::set(box.data(), f::roce_flags, f::disable_rx_port_check);
-  if (const int error = channel_.write(box, abi::opcode::config_dev)) return error;
+  if (has_programs_objects()) return -EBUSY;
+  if (const int error = check_arrival_ports(false)) return error;
   bonded_ = true;
   own_addresses_ = own_addresses;
+  next_virtual_port_ = 0;
+  before_bond_ = ports_;
   port_state &first = ports_[0], &second = ports_[1];
   // Each port takes what is for the address of the other one, which peers go on sending to.
   const std::uint64_t own = second.macs[0];
@@ -55,9 +54,54 @@ int device::enter_bond(bool own_addresses) {
   }
   if (own_addresses) first.gid_rows = second.gid_rows = static_cast<unsigned>(first.gids.size() / 2);
   second.vlan_users = {};  // its table is that of port 1 from now on
+  const int error = write_joined_tables();
+  if (error != 0) leave_bond();
+  return error;
+}
+
+int device::write_joined_tables() {
   if (const int error = write_mac_table(1)) return error;
   if (const int error = write_vlan_table(1)) return error;
   return write_gid_table(1);
+}
+
+bool device::has_programs_objects() const {
+  return !ahs_.empty() || std::any_of(qps_.begin(), qps_.end(),
+                                      [](const auto& of_number) { return !of_number.second->ethernet.physical_port; });
+}
+
+int device::leave_bond() {
+  if (!bonded_) return -EINVAL;
+  if (has_programs_objects()) return -EBUSY;
+  int first = set_port_map(1, 2);
+  if (const int error = check_arrival_ports(true); first == 0) first = error;
+  port_state &one = ports_[0], &two = ports_[1];
+  const port_state &one_before = before_bond_[0], &two_before = before_bond_[1];
+  if (own_addresses_) {  // what enter_bond() has put there
+    one.macs[1] = one_before.macs[1];
+    std::copy(one_before.gids.begin() + one.gid_rows, one_before.gids.end(), one.gids.begin() + one.gid_rows);
+    one.gid_rows = one_before.gid_rows;
+  }
+  two.mac = two_before.mac;
+  two.macs = two_before.macs;
+  two.mac_users = two_before.mac_users;
+  two.vlans = two_before.vlans;
+  two.vlan_users = two_before.vlan_users;
+  two.gids = two_before.gids;
+  two.gid_rows = two_before.gid_rows;
+  before_bond_.clear();
+  bonded_ = own_addresses_ = false;
+  const int error = write_parted_tables();
+  return first != 0 ? first : error;
+}
+
+int device::write_parted_tables() {
+  for (const unsigned port : {1u, 2u}) {
+    if (const int error = write_port_macs(port)) return error;
+    if (const int error = write_port_vlans(port)) return error;
+    if (const int error = write_port_gids(port)) return error;
+  }
+  return 0;
 }
 
 int device::set_port_map(unsigned port_1, unsigned port_2) {
@@ -75,13 +119,15 @@ unsigned device::links() const {
   return up;
 }
 
-bool device::wait_links(unsigned known) {
+bool device::wait_links(unsigned known, const std::function<bool()>& ended) {
   while (links() == known) {
-    if (!channel_.event_mode()) return false;
+    if (!channel_.event_mode() || (ended && ended())) return false;
     pump(0);
   }
   return true;
 }
+
+void device::end_link_waits() { bus_.interrupt_served(async_eq_.vector); }
 
 /// ib/qp.c: mlx4_ib_bond_next_port; the product documents' flow_entropy.
 void device::choose_virtual_port(queue_pair& qp) {
@@ -138,8 +184,8 @@ static unsigned rate_mbps(const ibv_port_attr& port) {
 }
 
 int bond::enslave() {
+  if (bonded_) return -EBUSY;
   if (!obstacle(device_).empty()) return -EOPNOTSUPP;
-  if (lacp_) return -EBUSY;  // the process of its last time may be there still: another bond can begin
   std::array<lacp::member, 2> members;
   const bool is_802_3ad = config_.bond == config::bond_mode::ieee_802_3ad;
   for (unsigned port = 1; is_802_3ad && port <= 2; ++port) {
@@ -166,6 +212,7 @@ int bond::join_ports() {
 }
 
 int bond::part_ports() {
+  if (device_.virtual_functions() == 0) return device_.leave_bond();
   const int error = device_.unmirror_ports();
   const int of_functions = functions_ != nullptr ? functions_->unmirror_ports() : 0;
   return error != 0 ? error : of_functions;
@@ -173,10 +220,29 @@ int bond::part_ports() {
 
 int bond::release() {
   if (!bonded_) return -EINVAL;
-  if (device_.virtual_functions() == 0) return -EOPNOTSUPP;
+  if (device_.virtual_functions() == 0 && device_.has_programs_objects()) return -EBUSY;
   bonded_ = false;
-  if (lacp_) lacp_->stop();
+  ++times_;
+  if (const int error = end_processes()) return error;
+  lacp_.reset();
   return part_ports();
+}
+
+/// Those in run(), in LACP's service, and whoever tells the adapter: each rings when it is out.
+int bond::end_processes() {
+  word_ = device_.allocate_buffer(sizeof(std::uint64_t));
+  if (word_.pointer == nullptr) return -ENOMEM;
+  device_.end_link_waits();
+  if (lacp_) lacp_->leave([this] { ring(); });
+  while (followers_ != 0 || settling_ || (lacp_ && !lacp_->has_left()))
+    bus_.wait_for_write(word_.bus_address, word_.bytes, 0);
+  device_.free_buffer(word_);
+  word_ = {};
+  return 0;
+}
+
+void bond::ring() {
+  if (word_.pointer != nullptr) bus_.end_wait(word_.bus_address);
 }
 
 int bond::start_lacp(const std::array<lacp::member, 2>& members) {
@@ -213,7 +279,7 @@ int bond::settle() {
     error = follow();
   }
   settling_ = false;
-  if (!bonded_) return device_.set_port_map(1, 2);  // it ended while the adapter was told
+  if (!bonded_) ring();
   return error;
 }
 
@@ -232,13 +298,22 @@ int bond::follow() {
 }
 
 void bond::run() {
+  ++followers_;
+  follow_links();
+  --followers_;
+  if (!bonded_) ring();
+}
+
+void bond::follow_links() {
+  const auto ended = [this, time = times_] { return times_ != time; };
   unsigned known = changes_.back().links;
-  while (device_.wait_links(known) && bonded_) {
+  while (device_.wait_links(known, ended)) {
     // The bonding driver looks at its links at whole intervals.
     const std::uint64_t interval = config_.bond_miimon_us * 1'000'000;
     if (interval != 0) bus_.sleep_ps(interval - bus_.now_ps() % interval);
+    if (ended()) return;
     known = device_.links();
-    if (lacp_ && bonded_) lacp_->set_links(known);
+    if (lacp_) lacp_->set_links(known);
     if (settle() != 0) return;
   }
 }

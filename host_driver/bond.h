@@ -42,14 +42,15 @@ class bond {
   /// empty: nothing (net/main.c: mlx4_mf_bond; product documents: Link Aggregation for Virtual Functions).
   static std::string obstacle(const device& of);
   /// Without virtual functions before any other object of the device is made: its end and beginning, as drivers see it.
-  /// 0, -EOPNOTSUPP with an obstacle, -EBUSY when there are objects, or what a command said.
+  /// 0, -EOPNOTSUPP with an obstacle, -EBUSY when there are objects or it is bonded, or what a command said.
   int enslave();
-  /// Follows the links until the device is closed; behind release() it returns at their next change.
+  /// Follows the links until release(), or until the device is closed.
   void run();
-  /// Ends a bond below which there are virtual functions, amid their work (net/main.c: mlx4_unbond): both ports are
-  /// what they were, and so are the functions'. enslave() may follow, in mode 802.3ad that of another object. 0 or a
-  /// negative errno; -EINVAL: there is none; -EOPNOTSUPP: a device without functions, which a bond makes one of one
-  /// port, until it is closed.
+  /// Ends the bond (net/main.c: mlx4_unbond): both ports are what they were. Virtual functions go on amid their work.
+  /// Without them programs find a device of two ports again (device::leave_bond), and have no objects of the one of one
+  /// port any more. Returns when processes are out of run() and of lacp(), whose queue pairs are destroyed. enslave()
+  /// may follow, after which both are to be run again. 0 or a negative errno; -EINVAL: there is no bond; -EBUSY: there
+  /// are such objects, and nothing has changed.
   int release();
 
   /// A change of the links, of the active ports, or of the map: when the driver saw it, and when the adapter had the
@@ -63,7 +64,8 @@ class bond {
   /// The first one is that of enslave().
   const std::vector<change>& changes() const { return changes_; }
   const config& settings() const { return config_; }
-  /// Of ieee_802_3ad, after enslave(), else nullptr. A process of its own runs it; before it does, bring_up() waits.
+  /// Of ieee_802_3ad, between enslave() and release(), else nullptr. A process of its own runs it; before it does,
+  /// bring_up() waits.
   lacp::service* lacp() { return lacp_.get(); }
   const lacp::service* lacp() const { return lacp_.get(); }
   /// Of ieee_802_3ad, beside run(): returns when LACP has settled, 10 s later at most (three until a partner counts as
@@ -73,10 +75,13 @@ class bond {
  private:
   unsigned active_ports() const;
   std::array<unsigned, 2> map_for(unsigned active);
+  void follow_links();
   int settle();
   int follow();
   int join_ports();
   int part_ports();
+  int end_processes();
+  void ring();
   int start_lacp(const std::array<lacp::member, 2>& members);
 
   device& device_;
@@ -88,6 +93,8 @@ class bond {
   std::vector<change> changes_;
   std::unique_ptr<lacp::service> lacp_;
   bool settling_ = false, again_ = false;  // one process after the other
+  unsigned followers_ = 0, times_ = 0;     // processes in run(); releases
+  bus_if::dma_memory word_{};              // what release() waits at
 };
 
 const char* to_string(config::bond_mode mode);

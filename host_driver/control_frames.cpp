@@ -9,27 +9,27 @@ namespace rnic::host_driver {
 int control_frames::open() {
   constexpr std::uint8_t control_priority = 7;  // TC_PRIO_CONTROL, with which lldpad and the bonding driver send
   const auto slots = static_cast<unsigned>(ports_.size()) * receives;
-  protection_domain* pd = dev_.alloc_pd();
-  if (pd == nullptr) return -errno;
+  pd_ = dev_.alloc_pd();
+  if (pd_ == nullptr) return -errno;
   send_cq_ = dev_.create_cq(static_cast<int>(sends));
   receive_cq_ = dev_.create_cq(static_cast<int>(slots));
   if (send_cq_ == nullptr || receive_cq_ == nullptr) return -errno;
   memory_ = dev_.allocate_buffer(std::size_t{sends + slots} * frame_bytes);
   if (memory_.pointer == nullptr) return -ENOMEM;
-  region_ = dev_.reg_mr(pd, memory_.pointer, memory_.bytes, IBV_ACCESS_LOCAL_WRITE);
+  region_ = dev_.reg_mr(pd_, memory_.pointer, memory_.bytes, IBV_ACCESS_LOCAL_WRITE);
   if (region_ == nullptr) return -errno;
   for (const unsigned port : ports_)
-    if (const int error = make_queue_pair(pd, port, control_priority)) return error;
+    if (const int error = make_queue_pair(port, control_priority)) return error;
   return 0;
 }
 
-int control_frames::make_queue_pair(protection_domain* pd, unsigned port, std::uint8_t priority) {
+int control_frames::make_queue_pair(unsigned port, std::uint8_t priority) {
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
   init.recv_cq = receive_cq_;
   init.qp_type = IBV_QPT_RAW_PACKET;
   init.cap = {sends, receives, 1, 1, 0};
-  queue_pair* qp = dev_.create_qp(pd, &init);
+  queue_pair* qp = dev_.create_qp(pd_, &init);
   if (qp == nullptr) return -errno;
   const auto first = static_cast<unsigned>(qps_.size()) * receives;
   qps_.push_back(qp);
@@ -45,7 +45,33 @@ int control_frames::make_queue_pair(protection_domain* pd, unsigned port, std::u
   }
   for (unsigned slot = first; slot < first + receives; ++slot)
     if (const int error = post_receive(slot)) return error;
-  return dev_.create_flow(qp, port, group_) == nullptr ? -errno : 0;
+  steering_flow* const flow = dev_.create_flow(qp, port, group_);
+  if (flow == nullptr) return -errno;
+  flows_.push_back(flow);
+  return 0;
+}
+
+int control_frames::close() {
+  int first = 0;
+  const auto note = [&first](int error) {
+    if (first == 0) first = error;
+  };
+  for (steering_flow* f : flows_) note(dev_.destroy_flow(f));
+  for (queue_pair* q : qps_) note(dev_.destroy_qp(q));
+  for (completion_queue* q : {send_cq_, receive_cq_})
+    if (q != nullptr) note(dev_.destroy_cq(q));
+  if (region_ != nullptr) note(dev_.dereg_mr(region_));
+  if (memory_.pointer != nullptr) dev_.free_buffer(memory_);
+  if (pd_ != nullptr) note(dev_.dealloc_pd(pd_));
+  flows_.clear();
+  qps_.clear();
+  waiting_.clear();
+  under_way_ = 0;
+  send_cq_ = receive_cq_ = nullptr;
+  region_ = nullptr;
+  memory_ = {};
+  pd_ = nullptr;
+  return first;
 }
 
 int control_frames::post_receive(unsigned slot) {

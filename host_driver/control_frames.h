@@ -23,6 +23,8 @@ class control_frames {
 
   /// Makes the queue pairs. The device is open. 0 or a negative errno.
   int open();
+  /// Destroys what open() has made. No process waits or drains here.
+  int close();
   /// To be sent by post_waiting(). With `sends` frames waiting, the oldest goes: what is new says more.
   void queue(unsigned port, const std::uint8_t* frame, std::size_t length);
   /// What the send queues have room for. Of a port without a link the adapter drops it.
@@ -43,15 +45,17 @@ class control_frames {
     unsigned port;
     std::vector<std::uint8_t> bytes;
   };
-  int make_queue_pair(protection_domain* pd, unsigned port, std::uint8_t priority);
+  int make_queue_pair(unsigned port, std::uint8_t priority);
   int post_receive(unsigned slot);
 
   device& dev_;
   bus_if& bus_;
   const mac_address group_;
   const std::vector<unsigned> ports_;
+  protection_domain* pd_ = nullptr;
   completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;  // of all queue pairs
   std::vector<queue_pair*> qps_;                                 // by ports_
+  std::vector<steering_flow*> flows_;
   bus_if::dma_memory memory_{};
   memory_region* region_ = nullptr;
   unsigned next_send_ = 0, under_way_ = 0;

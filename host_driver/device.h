@@ -361,15 +361,25 @@ class device : private event_pump_if {
 
   // Both ports as one, for who follows their links (bond.h). Port 1 is the device's only one then.
   /// CONFIG_DEV, and the tables of port 2 as those of port 1. `own_addresses`: but each port sends with its own MAC,
-  /// and half of the GID table is for copies. -EBUSY: there are objects. Lasts until the device is closed.
+  /// and half of the GID table is for copies. -EBUSY: programs have objects (has_programs_objects). Lasts until
+  /// leave_bond(), or until the device is closed.
   int enter_bond(bool own_addresses);
+  /// Both ports are devices' ports again (net/main.c: mlx4_unbond, without virtual functions): each virtual port is its
+  /// own port, packets come in by that alone, port 2 has the address and the tables of before. Port 1 keeps what the
+  /// one port of the bond had. -EINVAL: it is not bonded; -EBUSY as above.
+  int leave_bond();
+  /// Queue pairs but those that stay at their port below a bond, as network interfaces' do, and address handles: the
+  /// kernel takes the RDMA device away from its users when a bond begins or ends (net/intf.c: mlx4_do_bond).
+  bool has_programs_objects() const;
   bool is_bonded() const { return bonded_; }
   /// Ports that the virtual ones stand for from now on: VIRT_PORT_MAP.
   int set_port_map(unsigned port_1, unsigned port_2);
   /// Ports with a link: bit n is port n + 1.
   unsigned links() const;
-  /// Sleeps until they are not `known` any more. False: the device is being closed.
-  bool wait_links(unsigned known);
+  /// Sleeps until they are not `known` any more. False: the device is being closed, or `ended` says so, which is asked
+  /// when a link or end_link_waits() wakes it.
+  bool wait_links(unsigned known, const std::function<bool()>& ended = {});
+  void end_link_waits();
 
   void set_span_source(span_source_if* source) { spans_ = source; }
   /// For tests and tools: any firmware command.
@@ -433,6 +443,8 @@ class device : private event_pump_if {
   int write_port_gids(unsigned port);
   int write_port_vlans(unsigned port);
   void choose_virtual_port(queue_pair& qp);
+  int write_joined_tables();
+  int write_parted_tables();
   int start_network_ports();
   int start_rdma_ports();
   int activate_ports();
@@ -565,6 +577,7 @@ class device : private event_pump_if {
   std::vector<port_state> ports_;
   bool bonded_ = false, own_addresses_ = false, mirrored_ = false;
   unsigned next_virtual_port_ = 0;
+  std::vector<port_state> before_bond_;  // while it is bonded
   std::map<gid_bytes, mac_address> neighbours_;
 
   icm_area firmware_area_, aux_area_;

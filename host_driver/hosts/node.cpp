@@ -379,10 +379,15 @@ int node::start_bond() {
     throw sim::config_error("driver.bond: " + why);
   if (const int error = bond_->enslave()) return error;
   bus_.share();
-  sc_core::sc_spawn([this] { bond_->run(); }, (std::string(basename()) + "_bond").c_str());
+  const bool again = std::exchange(was_bonded_, true);
+  const auto process = [this, again](const char* what) {
+    const std::string usual = std::string(basename()) + what;
+    return again ? std::string(sc_core::sc_gen_unique_name(usual.c_str())) : usual;
+  };
+  sc_core::sc_spawn([this] { bond_->run(); }, process("_bond").c_str());
   if (bond_->lacp() == nullptr) return 0;
   bond_->bring_up();
-  sc_core::sc_spawn([this] { bond_->lacp()->run(); }, (std::string(basename()) + "_lacp").c_str());
+  sc_core::sc_spawn([this] { bond_->lacp()->run(); }, process("_lacp").c_str());
   // Programs find it as it is later on: free to speak, after the three units a second that it may send
   // (802.1AX 6.4.16).
   constexpr std::uint64_t second_ps = 1'000'000'000'000;

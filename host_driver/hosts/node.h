@@ -127,6 +127,9 @@ class node : public sc_core::sc_module {
   unsigned functions() const { return static_cast<unsigned>(guests_.size()); }
   /// With config::bond: who follows the links, else nullptr.
   host_driver::bond* bond() const { return bond_.get(); }
+  /// bond()->enslave(), and the processes that it needs; ready for programs. start() does it, and a program may behind
+  /// bond()->release(). 0 or a negative errno; throws sim::config_error for a device that cannot be bonded.
+  int start_bond();
   /// With virtual functions: who serves them.
   host_driver::function_master& master() { return *master_; }
   /// The agent of data centre bridging of a port with a cable, after start(); nullptr when there is none.
@@ -157,7 +160,6 @@ class node : public sc_core::sc_module {
     node& owner;
   };
   int start_functions();
-  int start_bond();
   int start_dcb();
   void tell_dcb_of_links();
 
@@ -175,6 +177,7 @@ class node : public sc_core::sc_module {
   std::vector<std::unique_ptr<guest>> guests_;
   std::unique_ptr<host_driver::function_master> master_;
   std::unique_ptr<host_driver::bond> bond_;
+  bool was_bonded_ = false;
   std::vector<host_driver::function_settings> function_settings_;
   host_driver::function_ports function_ports_;
   unsigned program_function_ = 0;

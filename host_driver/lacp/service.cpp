@@ -67,17 +67,35 @@ void service::turn(std::uint64_t until_ps) {
 }
 
 void service::run() {
+  runs_ = true;
   while (!stopping_) turn(never);
+  runs_ = false;
+  if (left_) finish();
 }
 
 void service::run_until_settled(std::uint64_t longest_ps) {
   const std::uint64_t end = bus_.now_ps() + longest_ps;
+  runs_ = true;
   while (!stopping_ && !agent_.settled() && bus_.now_ps() < end) turn(end);
+  runs_ = false;
+  if (left_) finish();
 }
 
 void service::stop() {
   stopping_ = true;
   frames_.end_wait();
+}
+
+void service::leave(std::function<void()> left) {
+  left_ = std::move(left);
+  stop();
+  if (!runs_) finish();
+}
+
+void service::finish() {
+  frames_.close();
+  has_left_ = true;
+  left_();
 }
 
 }  // namespace rnic::host_driver::lacp

@@ -33,6 +33,10 @@ class service : private port_output_if {
   void run_until_settled(std::uint64_t longest_ps);
   /// Ends run(); from any process, before the device is closed or reset.
   void stop();
+  /// As stop(), and what start() has made goes: in run() at its end, or here if no process is in it. Then `left` is
+  /// called, in that process.
+  void leave(std::function<void()> left);
+  bool has_left() const { return has_left_; }
   /// Links are these (bit n: port n + 1). From any process.
   void set_links(unsigned links);
 
@@ -46,12 +50,14 @@ class service : private port_output_if {
   void take_received();
   bool apply_links(unsigned links);
   void turn(std::uint64_t until_ps);
+  void finish();
 
   device& dev_;
   bus_if& bus_;
   const std::array<member, 2> members_;
   lacp_agent agent_;
-  bool stopping_ = false;
+  bool stopping_ = false, runs_ = false, has_left_ = false;
+  std::function<void()> left_;
   std::function<void()> tell_;
   control_frames frames_;
 };
