@@ -98,9 +98,9 @@ void answer_transmit::cr_write(std::uint32_t offset, std::uint32_t value) {
   for (unsigned l = 0; l < lines_.size(); ++l) {
     if ((waiting_ & bit(l)) == 0) continue;
     if ((able & bit(l)) != 0)
-      end_starving(l, edge() + 1);
+      end_starving(l, now() + 1);
     else
-      starve(l, edge() + 1);
+      starve(l, now() + 1);
   }
   wake_next();
 }

@@ -21,7 +21,7 @@ engine_wave::engine_wave(wave_file& to, sim::server& of)
 
 void engine_wave::begin() {
   const sim::cycle_t now = clock_->clock().now(), free = engine_.free_at();
-  if (!engine_.is_free()) {
+  if (now < free) {
     set(now, busy_, 1);
     if (free != sim::never) set(free, busy_, 0);
   }

@@ -201,6 +201,8 @@ TEST(Fifo, RefusesAnImpossibleSize) {
   timebase base;
   clock_domain d("d", base, {1000, 1, 0});
   EXPECT_THROW(fifo<unsigned>("f", d, 0), config_error);
+  EXPECT_THROW(fifo<unsigned>("f", d, 32769), config_error);
+  EXPECT_EQ(fifo<unsigned>("deepest", d, 32768).depth(), 32768U);
   EXPECT_THROW(fifo<unsigned>("f", d, 1, 0), config_error);
 }
 
