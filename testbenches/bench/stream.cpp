@@ -28,7 +28,7 @@ stream::stream(hosts::pair_if& system, hosts::endpoint& sender, hosts::endpoint&
   if (config.verb->masked)
     masked_.assign(most_posted, host_driver::masked_atomic_wr(host_driver::driver_opcode::masked_compare_swap));
   lanes_.resize(config.qps);
-  signal_every_ = std::max(1u, std::min(config.depth / 2, 100u));
+  signal_every_ = config.signal_every != 0 ? config.signal_every : std::max(1u, std::min(config.depth / 2, 100u));
 }
 
 void stream::set_up(hosts::endpoint& at) {

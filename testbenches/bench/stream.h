@@ -19,6 +19,8 @@ struct stream_config {
   unsigned inline_bytes = 0;
   std::uint32_t largest = 65536;  ///< bytes of a message
   unsigned batch = 1;             ///< work requests per post_send call
+  /// Messages of a queue pair for which there is one completion, at most `depth`. 0: half of `depth`, at most 100.
+  unsigned signal_every = 0;
   /// WRITE and READ: messages that the buffer of either host has room for; the queue pairs go round in it. 0: one place
   /// for each queue pair.
   unsigned places = 0;

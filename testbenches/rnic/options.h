@@ -85,6 +85,7 @@ struct bandwidth_options {
   unsigned depth = 128;
   unsigned receive_depth = 512;  ///< as perftest's
   unsigned reads = 16;           ///< READs and atomics under way per queue pair
+  unsigned signal_every = 0;     ///< messages for which there is one completion; 0: of half a window, at most 100
   unsigned qps = 1;
   unsigned messages = 1000;
   bool bidirectional = false;

@@ -49,6 +49,9 @@ class bandwidth_run {
     stream_.verb = &verb_of(o.traffic);
     stream_.qps = o.qps;
     stream_.depth = o.depth;
+    if (o.signal_every > o.depth)
+      throw usage_error(fmt::format("--cq-mod: {}: expected 0 to {}, which --depth is", o.signal_every, o.depth));
+    stream_.signal_every = o.signal_every;
     stream_.inline_bytes = o.traffic.inline_bytes;
     stream_.largest = *std::max_element(sizes_.begin(), sizes_.end());
   }

@@ -96,6 +96,13 @@ void add_bandwidth(command_line& line) {
   command.add_option("--outs", o.reads, "READs and atomics under way per queue pair, a power of two")
       ->check(CLI::IsMember({1u, 2u, 4u, 8u, 16u}))
       ->capture_default_str();
+  command
+      .add_option(
+          "--cq-mod", o.signal_every,
+          "Messages of a queue pair for which there is one completion, at most --depth; 0: of half a window, at\n"
+          "most 100")
+      ->check(CLI::Range(0u, 8192u))
+      ->capture_default_str();
   command.add_option("--qps", o.qps, "Queue pairs")->check(CLI::Range(1u, 65536u))->capture_default_str();
   command.add_option("--messages", o.messages, "Messages per size, over all queue pairs of a direction")
       ->check(CLI::Range(1u, 100000000u))

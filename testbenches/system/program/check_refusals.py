@@ -47,6 +47,7 @@ REFUSED = [
     (["bandwidth", "--transport", "ud", "--verb", "send", "--mtu", "256", "--sizes", "512"], ["--sizes", "512", "256"]),
     (["latency", "--verb", "masked_cas", "--sizes", "16"], ["--sizes", "16", "8 bytes", "masked_cas"]),
     (["bandwidth", "--rx-depth", "0"], ["--rx-depth", "0", "1", "8192"]),
+    (["bandwidth", "--depth", "4", "--cq-mod", "5"], ["--cq-mod", "5", "0 to 4", "--depth"]),
     (["bandwidth", "--outs", "3"], ["--outs", "3", "2", "4", "16"]),
     (["latency", "--transport", "xrc", "--inline-receive", "64"], ["--inline-receive", "64", "xrc", "shared receive queue", "0"]),
     (["bandwidth", "--transport", "xrc", "--inline-receive", "64"], ["--inline-receive", "64", "xrc", "0"]),
