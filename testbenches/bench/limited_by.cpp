@@ -19,6 +19,8 @@ constexpr double saturated = 0.92, evident = 0.98, mostly = 0.5, largely = 0.7;
 constexpr double saturated_group = 0.85;
 /// Units in use, between grants: what feeds them alone would leave them more to wait for.
 constexpr double fed = 0.95;
+constexpr std::uint64_t shortest_descriptor = 64;  // bytes of a send queue
+constexpr const char* window = "window (depth and latency)";
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
 
@@ -49,6 +51,8 @@ bool is_datapath(const std::string& name) {
 bool is_read_engine(const std::string& name) {
   return name.rfind("read engine", 0) == 0 || name.rfind("requester read engine", 0) == 0;
 }
+/// Entries of a cache, which come from the host's memory.
+bool is_fetched(const std::string& name) { return name.rfind("contexts", 0) == 0 || name.rfind("histories", 0) == 0; }
 /// The resource without the side that it is of; lines, buses and processors have both sides in their names.
 std::string kind_of(const std::string& name) {
   if (is_datapath(name)) return "datapath";
@@ -61,8 +65,14 @@ std::string kind_of(const std::string& name) {
 
 class limit_finder {
  public:
-  limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps)
-      : system_(system), before_(before), after_(after), qps_(qps), shares_(shares_between(before, after)) {
+  limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
+               unsigned depth)
+      : system_(system),
+        before_(before),
+        after_(after),
+        qps_(qps),
+        depth_(depth),
+        shares_(shares_between(before, after)) {
     for (unsigned side = 0; side < 2; ++side) {
       all_units_[side] = system.built_from(side).adapter.requester.processing_units;
       units_[side] = std::min(qps, all_units_[side]);
@@ -76,16 +86,18 @@ class limit_finder {
     const candidate busiest = of_busiest();
     // An engine that has some time left is not what limits when something was waited for in all of that as well.
     if (!busiest.name.empty() && busiest.part >= evident) return with_equals(busiest);
-    candidate held = of_pcie();
-    if (held.name.empty()) {
-      const candidate places = of_places(), payload = of_payload();
-      held = payload.part > places.part ? payload : places;
-    }
+    const candidate held = of_waiting();
+    const std::string instead = of_behind_processor(busiest);
+    if (!instead.empty()) return instead;
     if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_equals(busiest);
-    for (const std::string& name : {of_losses(), of_contexts(), held.name, of_message_table(), of_units(saturated)})
+    for (const std::string& name :
+         {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_units(saturated)})
       if (!name.empty()) return name;
     const std::string units = of_units(saturated_group);
-    return !still_.empty() ? still_ : units.empty() ? "window (depth and latency)" : units;
+    if (!still_.empty() || !units.empty()) return !still_.empty() ? still_ : units;
+    for (const std::string& name : {of_turns(), of_contexts(0)})
+      if (!name.empty()) return name;
+    return window;
   }
 
  private:
@@ -100,9 +112,29 @@ class limit_finder {
   }
   std::string adapter(unsigned i) const { return "adapter " + system_.name(i); }
 
+  /// What was waited for nearly all of the time.
+  candidate of_waiting() const {
+    const candidate pcie = of_pcie();
+    if (!pcie.name.empty()) return pcie;
+    const candidate places = of_places(saturated), payload = of_payload();
+    return payload.part > places.part ? payload : places;
+  }
+
+  /// A processor that has time left polls more often than it would have to. So it does not limit when something else
+  /// was taken or in use for nearly as long: that, or nothing.
+  std::string of_behind_processor(const candidate& busiest) const {
+    if (kind_of(busiest.name) != "processor") return {};
+    for (const share& s : shares_)
+      if (!group_of(s.name).empty() && s.busy >= saturated_group) {
+        const std::string several = of_several(s, saturated_group);
+        if (!several.empty()) return several;
+      }
+    return of_places(saturated_group).name;
+  }
+
   /// What the busiest of several engines, which take the same work, says of what limits; nothing where there is one
-  /// that has nothing to do.
-  std::string of_several(const share& busiest) const {
+  /// that has nothing to do. `least`: part of the time that all of them are in use for.
+  std::string of_several(const share& busiest, double least) const {
     double busy = 0;
     unsigned engines = 0;
     bool locked = false;
@@ -112,19 +144,23 @@ class limit_finder {
       ++engines;
       locked = locked || (s.busy < saturated && held_part(s, "lock") >= saturated);
     }
-    if (busy >= saturated * engines) return busiest.name;
+    if (busy >= least * engines) return busiest.name;
+    if (least > saturated) return {};
     if (locked) return "atomic unit locks" + side_of(busiest.name);
     if (busy >= saturated * qps_) return "order of a queue pair's atomics" + side_of(busiest.name);
     return busy >= saturated_group * engines ? busiest.name : std::string();
   }
 
-  /// An engine whose operations wait for the host's memory comes behind what their way there is.
+  /// An engine whose operations wait for the host's memory comes behind what their way there is, when that has as
+  /// little time left.
   candidate of_busiest() const {
-    for (const bool several : {false, true})
+    using step = std::pair<double, bool>;
+    for (const auto& [least, several] :
+         {step{evident, false}, step{evident, true}, step{saturated, false}, step{saturated, true}})
       for (const share& s : shares_) {
-        if (s.busy < saturated) break;
+        if (s.busy < least) break;
         if (group_of(s.name).empty() == several) continue;
-        const std::string name = several ? of_several(s) : s.name;
+        const std::string name = several ? of_several(s, least) : s.name;
         if (name.empty()) continue;
         const std::string missing = stall_of(name);
         return {missing.empty() ? name : missing, s.busy};
@@ -149,6 +185,9 @@ class limit_finder {
       kinds.push_back(kind);
       all += " and " + s.name;
     }
+    // What is not on chip is fetched over the link: more of either leaves it time.
+    const std::string fetched = kinds.front() == "PCIe" ? of_places(saturated).name : std::string();
+    if (is_fetched(fetched)) return all + " and " + fetched;
     const std::string units = of_fed_units(busiest.name);
     return units.empty() ? all : all + " and " + units;
   }
@@ -189,6 +228,7 @@ class limit_finder {
 
   /// Somebody waited for a place in it nearly all of the time: of one adapter, so it was full.
   std::string of_message_table() const {
+    if (still_.rfind("time-outs", 0) == 0) return {};  // messages are in it for as long
     for (std::size_t i = 0; i < after_.standstills.size(); ++i)
       if (after_.standstills[i].first.rfind("message table", 0) == 0 &&
           portion(after_.standstills[i].second - before_.standstills[i].second) >= saturated)
@@ -200,12 +240,16 @@ class limit_finder {
     return portion(after_.units_ps[i] - before_.units_ps[i]) >= part * units_[i];
   }
 
-  std::string of_contexts() const {
+  /// Work waits for units while those wait for contexts. `part`: of the time that the units are in use for; 0: they
+  /// are so in bursts, and all of them for half of the time.
+  std::string of_contexts(double part) const {
     for (unsigned i = 0; i < 2; ++i) {
-      if (!units_in_use(i)) continue;
+      if (part == 0 && held("scheduler arbiter", i, "processing units") < mostly) continue;
+      if (!units_in_use(i, part)) continue;
       std::string missing = stall_of("requester send engine of " + adapter(i));
       if (!missing.empty()) return missing;
-      if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * units_[i])
+      const double all = part == 0 ? portion(after_.units_ps[i] - before_.units_ps[i]) : units_[i];
+      if (portion(after_.unit_contexts_ps[i] - before_.unit_contexts_ps[i]) >= mostly * all)
         return "contexts of " + adapter(i);
     }
     return {};
@@ -218,6 +262,11 @@ class limit_finder {
     return at == shares_.end() ? 0 : held_part(*at, by);
   }
 
+  /// The same for what an engine waits for: one that is in use for nearly all of the time is what limits itself.
+  double waits(const char* engine, unsigned i, const char* by) const {
+    return held(engine, i, "") >= saturated_group ? 0 : held(engine, i, by);
+  }
+
   /// What the requests to either host waited for the longest.
   candidate of_pcie() const {
     candidate longest;
@@ -225,7 +274,7 @@ class limit_finder {
       for (const auto& [by, name] :
            {std::pair<const char*, std::string>{"tags", "PCIe tags of " + adapter(i)},
             std::pair<const char*, std::string>{"credits", "PCIe credits of host " + system_.name(i)}}) {
-        const double part = std::max(held("pcie interface", i, by), held("pcie issue", i, by));
+        const double part = std::max(waits("pcie interface", i, by), waits("pcie issue", i, by));
         // What is behind a port that is paused waits for that in the first place.
         const double own = part - (is_paused(i) ? 0.02 : 0);
         if (part >= saturated && own > longest.part) longest = {name, own};
@@ -238,11 +287,11 @@ class limit_finder {
   bool is_paused(unsigned i) const { return portion(after_.paused_ps[i] - before_.paused_ps[i]) >= 0.05; }
 
   /// What has places for several at once, which were all taken.
-  candidate of_places() const {
+  candidate of_places(double least) const {
     candidate longest;
     for (std::size_t i = 0; i < after_.taken.size(); ++i) {
       const double part = portion(after_.taken[i].second - before_.taken[i].second);
-      if (part >= saturated && part > longest.part) longest = {after_.taken[i].first, part};
+      if (part >= least && part > longest.part) longest = {after_.taken[i].first, part};
     }
     return longest;
   }
@@ -254,7 +303,7 @@ class limit_finder {
       if (is_paused(i)) continue;
       const double payload = held("gather leave", i, "payload");
       const bool stands = still_ == "pauses of " + system_.neighbour(i);
-      const double out = stands ? payload : std::min(payload, held("requester send engine", i, "egress credits"));
+      const double out = stands ? payload : std::min(payload, waits("requester send engine", i, "egress credits"));
       const double part = std::max(out, held("read generator ask", i, "gathers"));
       if (part >= saturated && part > longest.part) longest = {"payload reads of " + adapter(i), part};
     }
@@ -266,14 +315,34 @@ class limit_finder {
     for (unsigned i = 0; i < 2; ++i) {
       if (!units_in_use(i, part) || still_ == "pauses of " + system_.neighbour(i)) continue;
       const double descriptors = portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]);
+      const double in_use = portion(after_.units_ps[i] - before_.units_ps[i]);
+      // Of a window that one fetch brings, only a deeper one has more descriptors to bring.
+      const std::uint64_t fetched = system_.built_from(i).adapter.requester.prefetch_bytes;
+      if (descriptors >= mostly * in_use && depth_ * shortest_descriptor <= fetched) return window;
       // More units would wait for more descriptors at once.
-      if (still_.empty() && qps_ < all_units_[i] && descriptors >= largely * units_[i])
+      if (still_.empty() && qps_ < all_units_[i] && descriptors >= largely * in_use)
         return "descriptor fetch of " + adapter(i);
       const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
-      if (room >= mostly && held("gather leave", i, "payload") >= saturated_group)
+      const double payload = held("gather leave", i, "payload");
+      if ((room >= mostly && payload >= mostly) ||
+          (room >= much && engine + room >= saturated && payload >= saturated_group))
         return "payload reads of " + adapter(i);
       return "processing units of " + adapter(i);
+    }
+    return {};
+  }
+  /// Of few queue pairs that are served or stand still, in turn, all of the time: both.
+  std::string of_turns() const {
+    for (std::size_t k = 0; k < after_.standstills.size(); ++k) {
+      const double still = portion(after_.standstills[k].second - before_.standstills[k].second);
+      const std::string& name = after_.standstills[k].first;
+      if (still < 1 - saturated_group || name.rfind("pauses", 0) == 0) continue;
+      const unsigned i = k < after_.standstills.size() / 2 ? 0 : 1;  // whose queue pairs they are
+      const double served = portion(after_.units_ps[i] - before_.units_ps[i]) / units_[i];
+      if (qps_ > all_units_[i] || served < mostly || served + still < saturated) continue;
+      const std::string units = of_units(served);
+      return units.empty() ? name : name + " and " + units;
     }
     return {};
   }
@@ -286,7 +355,7 @@ class limit_finder {
   hosts::pair_if& system_;
   const utilisation& before_;
   const utilisation& after_;
-  unsigned qps_;
+  unsigned qps_, depth_;
   std::array<unsigned, 2> all_units_{}, units_{};  // of each adapter; those that so many queue pairs can occupy
   std::vector<share> shares_;
   std::string still_;  // the first of the standstills that lasted for most of the time
@@ -294,8 +363,9 @@ class limit_finder {
 
 }  // namespace
 
-std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps) {
-  return limit_finder(system, before, after, qps).find();
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
+                       unsigned depth) {
+  return limit_finder(system, before, after, qps, depth).find();
 }
 
 }  // namespace rnic::bench

@@ -66,30 +66,37 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 /// What queue pairs stood still for between two measurements, 0 to 1, the longest first; none that is 0.
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
-/// Name of what limited a run in which each sender used `qps` queue pairs:
+/// Name of what limited a run in which each sender used `qps` queue pairs with windows of `depth` messages:
 /// 1. the busiest resource when it was in use for at least 92 % of the time; its contexts where a send or READ engine
 ///    stood still for them for more than a quarter of it. Of the engines of an atomic unit that must be all of them (85
 ///    % on average); where it is as many as there are queue pairs, it is the order of each one's atomics, and where the
-///    next one waits for a lock, the locks. They come behind a link that was in use as long, for which they wait. Equal
-///    ones of other kinds are named with it ("A and B"): more of one of them gives nothing. So are processing units
-///    that a processor feeds, where there are more of them than queue pairs and these had theirs for 95 %. Below 98 %,
-///    what was waited for in more of the time (4 to 6) comes before it;
+///    next one waits for a lock, the locks. They come behind what was in use as long and has no more time left (98 %).
+///    Equal ones of other kinds are named with it ("A and B"): more of one of them gives nothing. So are processing
+///    units that a processor feeds, where there are more of them than queue pairs and these had theirs for 95 %, and
+///    contexts or histories with the link that they are fetched over. Below 98 %, what was waited for in more of the
+///    time (4 to 6) comes before it, and before a processor, which polls more often the more time it has left, what was
+///    taken (5) or in use (atomics) for 85 %;
 /// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
 ///    not ready;
 /// 3. the contexts, when the processing units that so many queue pairs can occupy were in use, and waited for them for
 ///    half of the time or the send engine stood still for them;
-/// 4. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest;
+/// 4. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest. An
+///    engine that was itself in use for 85 % waits for nothing else than itself;
 /// 5. what has places for several at once that were all taken: fetches of contexts or histories, reads of payload;
 /// 6. the reads of payload, when gather or the READ generator waited for nothing else, there was no room behind it
 ///    (egress credits, gathers), and the port was not paused;
-/// 7. the message table, when queue pairs stood still for it in 92 % of the time;
-/// 8. when the processing units were in use and the port was not paused: the fetch of descriptors, where fewer queue
-///    pairs than units wait for it in 70 % of the time; the send engine in use for 85 %; the reads of payload, when the
-///    send engine waits for room in half of the time; else the service of a queue pair;
+/// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
+/// 8. when the processing units were in use and the port was not paused: of these for half of the time for descriptors
+///    of which one fetch brings a whole window, the window; the fetch of descriptors, where fewer queue pairs than
+///    units wait for it in 70 %; the send engine in use for 85 %; the reads of payload, when the send engine waits for
+///    room, and gather for payload, in half of the time; else the service of a queue pair;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
-/// 10. processing units that were in use for 85 %, or the window.
+/// 10. processing units that were in use for 85 %;
+/// 11. of few queue pairs that either are served or stand still, together for 92 %: both;
+/// 12. contexts, when units that waited for them were all taken for half of the time, or the window.
 /// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so
 /// many are under way for as long as each takes: what shortens that gives something as well.
-std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps);
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
+                       unsigned depth);
 
 }  // namespace rnic::bench

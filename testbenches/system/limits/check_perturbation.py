@@ -10,87 +10,10 @@ than RISE, every other one must not raise it by more than STILL.
 """
 import argparse
 import concurrent.futures
-import json
 import os
-import subprocess
 import sys
-import tempfile
 
-RISE = 0.03
-STILL = 0.03
-
-# Beginning of a resource's name -> settings that give more of it, as factors of what is in force. A count of engines
-# has an absolute value.
-RELAXED = {
-    "processor": {"driver.post_send_ns": 0.5, "driver.poll_ns": 0.5, "driver.post_recv_ns": 0.5},
-    "wire": {"adapter.port.rate_mbps": 2},
-    "PCIe tags": {"adapter.pcie.tags": 4},
-    "PCIe credits": {"host.non_posted_headers": 4, "host.posted_headers": 4, "host.posted_data": 4},
-    "PCIe": {"adapter.pcie.width": 2},
-    "pcie interface": {"adapter.pcie.interface_bytes": 2},
-    "pcie core": {"adapter.pcie.core_khz": 2},
-    "requester send engine": {"adapter.requester.gather_cycles": 0.7, "adapter.requester.continue_cycles": 0.7,
-                              "adapter.requester.inline_cycles": 0.7, "adapter.requester.empty_cycles": 0.7,
-                              "adapter.requester.descriptor_cycles": 0.7},
-    "responder check": {"adapter.responder.write_cycles": 0.7, "adapter.responder.receive_cycles": 0.7,
-                        "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.beat_overhead_cycles": 0.7},
-    "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7,
-                    "adapter.read_engine.piece_cycles": 0.7},
-    "atomic unit engine": {"adapter.responder.atomics.in_flight": 16,
-                           "adapter.responder.atomics.lock_buckets": "4096"},
-    "atomic unit locks": {"adapter.responder.atomics.lock_buckets": "4096"},
-    "order of a queue pair's atomics": {"adapter.responder.atomics.align_cycles": 0.5,
-                                        "adapter.responder.atomics.execute_cycles": 0.5,
-                                        "adapter.responder.atomics.store_cycles": 0.5},
-    "read generator ask": {"adapter.responder.read_packet_cycles": 0.7},
-    "datapath": {"adapter.datapath_bytes": 2},
-    "scheduler arbiter": {"adapter.scheduler.grant_cycles": 0.5},
-    "doorbell decoder": {"adapter.doorbell.bf_line_cycles": 0.5, "adapter.doorbell.decode_cycles": 0.5},
-    "completion": {"adapter.completion.cqe_cycles": 0.5},
-    "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7,
-                         "adapter.requester.processing_units": 2},
-    "window": {"--depth": 2},
-    "contexts": {"adapter.requester.contexts.entries": 16, "adapter.responder.contexts.entries": 16},
-    "payload reads": {"adapter.pcie.reads_per_client": 4, "adapter.port.egress_frames": 4,
-                      "adapter.requester.gather_depth": 4, "adapter.responder.read_gathers": 4},
-    "receives": {"--rx-depth": 8},
-    "receivers not ready": {"--rx-depth": 8},
-    "READs under way": {"--outs": 2},
-    "message table": {"adapter.requester.outstanding_entries": 4},
-    "time-outs": {"--faults": None},
-    "memory writes": {"host.uncore_khz": 2},
-    "receive buffer": {"adapter.port.ingress_bytes": 4},
-    "histories": {"adapter.responder.histories.entries": 16},
-    "descriptor fetch": {"adapter.requester.prefetch_bytes": 2},
-}
-# What these may be at most.
-MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
-        "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
-        "adapter.requester.processing_units": 32, "adapter.responder.read_gathers": 64, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
-        "host.posted_data": 2047}
-# Options that are not given.
-DEFAULTS = {"--depth": 128, "--rx-depth": 512, "--outs": 16}
-# Beginning of a memory's name -> how many accesses it takes in a cycle.
-MEMORIES = {
-    "requester context memory": "adapter.requester.context_ports",
-    "requester message append": "adapter.requester.message_append_ports",
-    "requester withdrawals": "adapter.requester.withdrawal_ports",
-    "responder context memory": "adapter.responder.context_ports",
-    "responder history memory": "adapter.responder.history_ports",
-    "responder srq memory": "adapter.responder.srq_ports",
-    "translation mpt reads": "adapter.translation.mpt_read_ports",
-    "translation mpt memory": "adapter.translation.mpt_write_ports",
-    "translation mtt reads": "adapter.translation.mtt_read_ports",
-}
-# Beginnings of the names of what does nothing but let a frame's bytes pass.
-DATAPATH = ("icrc insert", "icrc check", "parser", "port")
-# Resources that are one circuit, or of which one cannot get more alone.
-TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
-            {"datapath", "requester send engine"}, {"datapath", "responder check"},
-            {"contexts", "requester send engine"}, {"contexts", "read engine"},  # which stand still for them
-            {"atomic unit engine", "order of a queue pair's atomics"},
-            {"atomic unit locks", "order of a queue pair's atomics"}, {"atomic unit locks", "atomic unit engine"},
-            {"receives", "receivers not ready"}]
+from relaxations import RISE, STILL, key_of, parts_of, relaxations, relaxed, run, same, unknown_ways
 
 # Frames that are lost. Twice the same one: only the timer helps.
 FAULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults", "plans")
@@ -106,13 +29,6 @@ QUICK = ["driver.post_send_ns=1", "driver.poll_ns=1", "adapter.requester.wqe_cyc
          "adapter.responder.beat_overhead_cycles=1", "adapter.pcie.width=16", "adapter.port.rate_mbps=200000",
          "adapter.doorbell.bf_line_cycles=1", "adapter.datapath_bytes=128", "adapter.completion.cqe_cycles=1",
          "adapter.scheduler.grant_cycles=1"]
-
-
-def relaxations(named):
-    """(resource, settings): the named memory by itself, and in each case all other memories together."""
-    known = list(RELAXED.items())
-    known += [(m, {ports: 2}) for m, ports in MEMORIES.items() if named.startswith(m)]
-    return known + [("other memories", {ports: 2 for m, ports in MEMORIES.items() if not named.startswith(m)})]
 
 
 def scenarios():
@@ -285,94 +201,42 @@ def scenarios():
     # Contexts of which one is read after the other, in a host that takes long.
     add("--sizes 100 --qps 300 --depth 3 --verb send --transport ud --mtu 4096 --messages 6000 --set host.llc_read_ps=3000000",
         "contexts of adapter a", ("window",))
+    # Atomic engines come before what has more time left than they.
+    add("--sizes 8 --qps 64 --depth 32 --verb fadd --outs 4 --mtu 512 --messages 6000"
+        " --set adapter.responder.write_cycles=60 --set adapter.responder.read_cycles=150", "atomic unit engine")
+    # Two frames of room in front of the port, or two reads of gather: the send engine waits, and its units with it.
+    add("--sizes 4097 --qps 1 --depth 4 --mtu 256 --transport uc --set adapter.port.egress_frames=2" + cx5,
+        "payload reads of adapter a")
+    add("--sizes 64 --qps 64 --depth 8 --mtu 4096 --messages 3000 --set adapter.port.egress_frames=2" + cx5,
+        "payload reads of adapter a")
+    add("--sizes 1024 --qps 8 --depth 4 --verb write_imm --set adapter.requester.gather_depth=2"
+        " --set adapter.clock_khz=156250" + cx5, "payload reads of adapter a", ("datapath", "PCIe"))
+    # A processor that has time left, and polls more often in it.
+    add("--sizes 17 --qps 256 --depth 1 --transport xrc --mtu 4096" + cx5, "contexts of shared receive queues of adapter b",
+        ("responder check",))
+    # Units that wait for contexts in bursts.
+    add("--sizes 2049 --qps 200 --depth 8 --verb send --mtu 2048 --messages 6000"
+        " --set adapter.requester.contexts.entries=64" + cx5, "contexts of adapter a", ("PCIe", "wire", "datapath", "descriptor fetch"))
+    # A queue pair that is served and stands still in turn: either is a share of its time.
+    add("--sizes 32 --qps 1 --depth 64 --verb send --rx-depth 64 --cable 100", "receives of host b and processing units of adapter a",
+        ("receives", "processing units"))
+    # What histories that are not on chip fetch fills the link.
+    add("--sizes 8 --qps 200 --depth 1 --verb cas --mtu 4096 --set adapter.pcie.width=1",
+        "PCIe, host b to adapter and histories of adapter b", ("PCIe", "histories", "contexts", "window", "atomic unit engine", "descriptor fetch"))
+    # An engine that waits for credits now and then, and is in use in the rest of the time.
+    add("--sizes 2049 --qps 300 --mtu 512 --messages 6000 --set adapter.pcie.interface_bytes=8 --set host.posted_data=64",
+        "pcie interface of adapter b", ("PCIe", "PCIe credits", "processing units"))
+    # A window that one fetch of descriptors brings.
+    add("--sizes 17 --qps 1 --depth 4 --mtu 4096 --set adapter.requester.translation_blocks=false", "window", ("processing units",))
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s
 
 
-def run(program, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "r.json")
-        command = [program, "bandwidth", "--quiet", "--json", file] + arguments
-        if "--messages" not in arguments:
-            command += ["--messages", "8000" if QUICK[0] in arguments else "1500"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SystemExit("%s: %s" % (" ".join(command), done.stderr))
-        with open(file) as f:
-            result = json.load(f)
-    row = result["rows"][0]
-    values = dict(line.split("#")[0].strip().split(" = ") for line in result["parameters"].splitlines() if " = " in line)
-    limit = row["limited_by"]
-    return row["rate_mpps"], "datapath: " + limit if limit.startswith(DATAPATH) else limit, values, row["more_by"]
-
-
-def unknown_ways(more_by, values):
-    """Parts of what is said to give more that are neither a parameter nor an option."""
-    ways = [way.split() for way in more_by.split(", ")]
-    return [" ".join(w) for w in ways if len(w) != 2 or w[0] not in ("more", "less") or
-            not (w[1] in values or w[1] in DEFAULTS)]
-
-
-def relaxed(arguments, values, settings):
-    """The arguments with more of a resource, or None where there is none more to have."""
-    out = list(arguments)
-    changed = False
-    for name, more in settings.items():
-        if more is None:
-            if name in out:
-                del out[out.index(name):out.index(name) + 2]
-                changed = True
-            continue
-        if name.startswith("--"):
-            now = int(out[out.index(name) + 1]) if name in out else DEFAULTS[name]
-            new = min(now * more, MOST.get(name, now * more))
-            if new == now:
-                continue
-            if name in out:
-                out[out.index(name) + 1] = str(new)
-            else:
-                out += [name, str(new)]
-            changed = True
-            continue
-        if isinstance(more, str):
-            new = more
-            if new == values[name]:
-                continue
-        else:
-            now = int(values[name])
-            if name == "adapter.pcie.interface_bytes" and now == 0:
-                now = int(values["adapter.datapath_bytes"])
-            new = max(0 if now == 0 else 1, int(now * more))
-            new = min(new, MOST.get(name, new))
-            if new == now:
-                continue
-        out += ["--set", "%s=%s" % (name, new)]
-        changed = True
-    return out if changed else None
-
-
-def same(x, y):
-    return x == y or any(x in t and y in t for t in TOGETHER)
-
-
-def parts_of(named):
-    """The resources of a name: of "A and B" more of both is needed."""
-    return [named] if named.startswith(("window", "order of")) else named.split(" and ")
-
-
-def key_of(part, known):
-    """The first resource in the table whose name the part begins with, or None."""
-    if part.startswith(DATAPATH):
-        part = "datapath: " + part
-    for resource, _ in known:
-        if part.startswith(resource) or (resource == "read engine" and resource in part):
-            return resource
-    return None
-
-
 def check(program, scenario):
     arguments, expected, also = scenario
+    if "--messages" not in arguments:
+        arguments = arguments + ["--messages", "8000" if QUICK[0] in arguments else "1500"]
     text = " ".join(arguments)
     faults = []
     rate, named, values, more_by = run(program, arguments)
