@@ -30,18 +30,6 @@ class invariant_error : public std::logic_error {
 
 }  // namespace rnic::sim
 
-/// Whether this is a build with the address sanitizer, in which what costs too much elsewhere is checked as well.
-#if defined(__SANITIZE_ADDRESS__)
-#define RNIC_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RNIC_SANITIZED 1
-#endif
-#endif
-#ifndef RNIC_SANITIZED
-#define RNIC_SANITIZED 0
-#endif
-
 /// The text is made in a function of its own: where it is checked there is a comparison and a branch, and no room for
 /// strings on the stack.
 #define RNIC_ASSERT(condition, what)                                         \

@@ -327,6 +327,22 @@ void clock_domain::wake_far(unsigned id, cycle_t when) {
   }
 }
 
+clock_domain::between::between(clock_domain& domain) : domain_(domain) {
+  RNIC_ASSERT(!domain.serving_, domain.name() + ": an edge is being served");
+  domain.served_ = domain.passed_edge();
+  domain.served_ps_ = domain.passed_edge_ps();
+  domain.serving_ = true;
+}
+
+clock_domain::between::~between() {
+  clock_domain& d = domain_;
+  d.serving_ = false;
+  const cycle_t next = d.soon_ != 0 ? d.served_ + 1 : d.wheel_.next_after(d.served_);
+  if (next == d.next_) return;
+  d.set_next(next);
+  d.base_.request(d.index_, *d.next_edge_);
+}
+
 /// One function for each place of a block: the machine foresees which one is called and begins with the block before
 /// it has found out that it is this one's turn.
 template <unsigned Id>

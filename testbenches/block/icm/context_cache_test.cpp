@@ -167,7 +167,7 @@ TEST(context_cache, what_nobody_has_seen_yet_is_not_replaced) {
   b.user.ask(1);
   b.run(300);
   icm::cq_context* c = nullptr;
-  ASSERT_EQ(b.user.contexts.lookup(2, c), cache::result::pending);
+  b.clock.as_in_tick([&] { EXPECT_EQ(b.user.contexts.lookup(2, c), cache::result::pending); });
   b.run(300);
   b.user.ask(1);
   b.run(10);
@@ -192,7 +192,7 @@ TEST(context_cache, a_set_is_crowded_when_one_way_is_left) {
   b.user.contexts.unpin(1);
   EXPECT_FALSE(b.user.contexts.crowded(2));
   icm::cq_context* c = nullptr;
-  ASSERT_EQ(b.user.contexts.lookup(3, c), cache::result::pending);
+  b.clock.as_in_tick([&] { EXPECT_EQ(b.user.contexts.lookup(3, c), cache::result::pending); });
   EXPECT_TRUE(b.user.contexts.crowded(2)) << "one that is being filled stays, too";
 }
 
@@ -279,7 +279,7 @@ TEST(context_cache, flush_writes_back_and_drop_does_not) {
   b.user.ask(2, true);
   b.run(300);
   EXPECT_TRUE(b.user.contexts.busy(1));
-  b.user.contexts.flush(1);
+  b.clock.as_in_tick([&b] { b.user.contexts.flush(1); });
   b.user.contexts.drop(2);
   EXPECT_TRUE(b.user.contexts.busy(1));
   EXPECT_FALSE(b.user.contexts.busy(2));

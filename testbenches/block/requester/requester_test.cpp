@@ -298,7 +298,7 @@ TEST(requester, no_frame_without_egress_room) {
   b.run_ns(5000);
   EXPECT_EQ(b.w.sent.size(), 2u);
   b.w.return_credits = true;
-  b.credit.push({0, 3});
+  b.core.as_in_tick([&b] { b.credit.push({0, 3}); });
   b.run_ns(5000);
   EXPECT_EQ(b.w.sent.size(), 5u);
 }

@@ -56,7 +56,7 @@ struct waiting_atomics : bench {
   void give_back() {
     s.give_credits = true;
     for (unsigned i = 0; i < responder_config{}.egress_frames; ++i) {
-      s.credit.push({0, 3});
+      core.as_in_tick([this] { s.credit.push({0, 3}); });
       run(2);
     }
   }

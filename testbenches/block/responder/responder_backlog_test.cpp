@@ -27,7 +27,7 @@ std::uint64_t kept(const bench& b) { return b.stats.value("responder.reads_held"
 void give_back(bench& b) {
   b.s.give_credits = true;
   for (unsigned i = 0; i < responder_config{}.egress_frames; ++i) {
-    b.s.credit.push({0, 3});
+    b.core.as_in_tick([&b] { b.s.credit.push({0, 3}); });
     b.run(2);
   }
 }

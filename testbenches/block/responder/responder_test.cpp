@@ -544,7 +544,7 @@ TEST(responder, cnps_of_a_port_that_stands_hold_up_no_other) {
     n.cnp->begin = payload::frame::payload_start;
     n.cnp->length = 78;
     n.cnp->packet = wire::packet{};
-    notices.push(std::move(n));
+    b.core.as_in_tick([&] { notices.push(std::move(n)); });
     b.run(20);
   };
   for (unsigned i = 0; i < credits + places + queue + 5; ++i) notify(1, 0x100 + i);

@@ -316,8 +316,8 @@ def beats(wave, block, valid, ready):
 def check_rtl(c):
     plain = c.call("run", c.file(LOOP, "rtl.toml"))[0]
     for how in "shadow", "rtl":
-        result, wave = c.waved(LOOP, "--set", "a.rtl.icrc=" + how, "--set", "rtl.icrc=" + how, "--set", "rtl.gid=" + how,
-                               "--set", "adapter.gid.match=parallel", "--wave-of", "h1.adapter.icrc_*", "--wave-of", "h1.*gid*")
+        result, wave = c.waved(LOOP, "--set", "rtl.icrc=" + how, "--set", "rtl.gid=" + how, "--set",
+                                "adapter.gid.match=parallel", "--wave-of", "h1.adapter.icrc_*", "--wave-of", "h1.*gid*")
         c.expect(result["wave"]["rtl_blocks"] >= 3, "%s: %s" % (how, result["wave"]))
         counters = result["counters"]
         for name in "insert", "check":

@@ -197,6 +197,46 @@ TEST(Fifo, HoldsTheProducerUntilTheCycleAfterAPop) {
   EXPECT_EQ(f.max_occupancy(), 2U);
 }
 
+/// Pops what comes.
+class popper final : public clocked_block {
+ public:
+  fifo_in<int> in{*this};
+  std::vector<cycle_t> popped;
+  explicit popper(clock_domain& domain) : clocked_block("popper", domain) {}
+
+ private:
+  void tick() override {
+    EXPECT_THROW(domain().as_in_tick([] {}), invariant_error) << "an edge is being served";
+    if (!in.can_pop()) return;
+    in.drop();
+    popped.push_back(now());
+  }
+};
+
+/// Long after the last edge that had work, at an edge and between two.
+TEST(ClockDomain, WhatIsDoneBetweenEdgesIsDoneInTheLastOne) {
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  fifo<int> channel("channel", d, 4);
+  popper block(d);
+  block.in.bind(channel);
+  run_ns(3000);
+  d.as_in_tick([&channel] { channel.push(1); });
+  sc_core::sc_start(sc_core::sc_time::from_value(2500));
+  EXPECT_EQ(block.popped, (std::vector<cycle_t>{3001}));
+  d.as_in_tick([&] {
+    EXPECT_EQ(d.now(), 3002U);
+    EXPECT_EQ(d.edge(), 3002U);
+    channel.push(2);
+  });
+  run_ns(1);
+  EXPECT_EQ(block.popped, (std::vector<cycle_t>{3001, 3003}));
+  EXPECT_EQ(d.now(), 3003U);
+  // Without it, the edge that this would follow was served long ago.
+  run_ns(1000);
+  EXPECT_THROW(channel.push(3), invariant_error);
+}
+
 TEST(Fifo, RefusesAnImpossibleSize) {
   timebase base;
   clock_domain d("d", base, {1000, 1, 0});
