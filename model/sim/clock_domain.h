@@ -36,9 +36,40 @@ class edge_watcher_if {
 /// in front of what the hierarchy needs: an instruction has one byte for the place of a near member, and four for
 /// others.
 class clock_state {
+ public:
+  /// The edge that is served: now() for what is called in ticks only. Outside of them it is the last edge that was, and
+  /// a wake-up that follows from it is refused.
+  cycle_t edge() const { return served_; }
+
  protected:
   explicit clock_state(const clock_edges& edges) : edges_(edges) {}
   virtual ~clock_state() = default;
+
+  void wake_at(unsigned id, cycle_t when) {
+    if (serving_)  // serve() looks for the next edge when it is done
+      wake_in_tick(id, when);
+    else
+      wake_slow(id, when);
+  }
+  void wake_next(unsigned id) {
+    if (mostly(serving_))
+      soon_ |= std::uint64_t{1} << id;
+    else
+      wake_slow(id, passed_edge() + 1);
+  }
+  /// wake_at() in a tick of this domain.
+  void wake_in_tick(unsigned id, cycle_t when) {
+    const cycle_t ahead = when - served_ - 1;
+    if (ahead == 0)
+      soon_ |= std::uint64_t{1} << id;
+    else if (mostly(wake_wheel::is_near(ahead)))
+      wheel_.mark(id, when);
+    else
+      wake_slow(id, when);
+  }
+  /// wake_at() outside of an edge, or of one that is far away.
+  virtual void wake_slow(unsigned id, cycle_t when) = 0;
+  virtual cycle_t passed_edge() const = 0;
 
   cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
   bool serving_ = false;
@@ -64,9 +95,7 @@ class clock_domain : private clock_state, public hierarchy_object {
 
   timebase& base() const { return base_; }
 
-  /// The edge that is served: now() for what is called in ticks only. Outside of them it is the last edge that was, and
-  /// a wake-up that follows from it is refused.
-  cycle_t edge() const { return served_; }
+  using clock_state::edge;
   cycle_t now() const { return seldom(!serving_) ? passed_edge() : served_; }
   time_ps now_ps() const { return seldom(!serving_) ? passed_edge_ps() : served_ps_; }
   time_ps edge_time(cycle_t k) const { return edges_.time(k); }
@@ -133,32 +162,9 @@ class clock_domain : private clock_state, public hierarchy_object {
   void add(memory_ports& m) { memories_.push_back(&m); }
   void remove(memory_ports& m);
   // Outside of an edge, which is seldom: the way of a tick stays short where these are inlined.
-  [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const;  // last edge that is not in the future
+  [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const final;  // last edge that is not in the future
   [[gnu::noinline, gnu::cold]] time_ps passed_edge_ps() const { return edge_time(passed_edge()); }
-  void wake_at(unsigned id, cycle_t when) {
-    if (serving_)  // serve() looks for the next edge when it is done
-      wake_in_tick(id, when);
-    else
-      wake_slow(id, when);
-  }
-  void wake_next(unsigned id) {
-    if (mostly(serving_))
-      soon_ |= std::uint64_t{1} << id;
-    else
-      wake_slow(id, now() + 1);
-  }
-  /// wake_at() in a tick of this domain.
-  void wake_in_tick(unsigned id, cycle_t when) {
-    const cycle_t ahead = when - served_ - 1;
-    if (ahead == 0)
-      soon_ |= std::uint64_t{1} << id;
-    else if (mostly(wake_wheel::is_near(ahead)))
-      wheel_.mark(id, when);
-    else
-      wake_slow(id, when);
-  }
-  [[gnu::noinline]] void wake_slow(unsigned id, cycle_t when);
-  [[gnu::noinline, gnu::cold]] void wake_far(unsigned id, cycle_t when);
+  [[gnu::noinline]] void wake_slow(unsigned id, cycle_t when) final;
   template <unsigned Id>
   static void tick_one(clock_domain& d);
   template <std::size_t... Id>

@@ -84,7 +84,7 @@ inline const fifo_state<T> fifo_state<T>::unbound{};
 /// producer that waits for more than one slot. Asking (can_push, can_pop, free_slots) changes nothing. Both ends are
 /// used in ticks of the domain only.
 template <class T>
-class fifo : private fifo_state<T>, public channel {
+class fifo : public fifo_state<T>, public channel {
   using state = fifo_state<T>;
 
  public:
@@ -144,7 +144,6 @@ class fifo : private fifo_state<T>, public channel {
   }
 
   /// Consumer's side.
-  using state::can_pop;
   T& front() { return slots_[head_].item; }
   T pop() {
     entry& e = slots_[head_];
@@ -181,7 +180,6 @@ class fifo : private fifo_state<T>, public channel {
 
   bool empty() const { return count_ == 0; }
   const channel::usage& used() const override { return usage_; }
-  const fifo_state<T>& ends() const { return *this; }
 
   void describe(channel_reader_if& to) const override {
     to.ends(block_at(producer_), block_at(consumer_));
@@ -326,7 +324,7 @@ class fifo_in {
   explicit fifo_in(clocked_block& owner) : owner_(&owner) {}
   void bind(fifo<T>& channel) {
     channel_ = &channel;
-    state_ = &channel.ends();
+    state_ = &channel;
     channel.bind_consumer(*owner_);
     if (mask_ != nullptr) channel.show_in(*mask_, bit_);
   }

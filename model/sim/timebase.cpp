@@ -297,32 +297,24 @@ void clock_domain::remove(clocked_block& block) {
   soon_ &= ~bit;
 }
 
-/// Outside of an edge, or far away. Near is what has a slot in the wheel, from the last edge on that was served.
+/// Near is what has a slot in the wheel, from the last edge on that was served. For what has none, edges that were
+/// slept through count as served, but for one at this very instant, which may still be served. `never` + 1 is edge 0.
 void clock_domain::wake_slow(unsigned id, cycle_t when) {
-  if (seldom(!wake_wheel::is_near(when - (served_ + 1)))) return wake_far(id, when);
-  wheel_.mark(id, when);
+  if (seldom(!wake_wheel::is_near(when - (served_ + 1)))) {
+    if (!serving_) {
+      const cycle_t passed = edge_at_or_after(base_.partitions_.passed(index_, base_.now_ps())) - 1;
+      if (passed + 1 > served_ + 1) served_ = passed;
+    }
+    RNIC_ASSERT(served_ == never || when > served_, name() + ": wake-up asked for an edge that has passed");
+  }
+  if (mostly(wake_wheel::is_near(when - (served_ + 1))))
+    wheel_.mark(id, when);
+  else
+    wheel_.keep_far(id, when);
   if (mostly(when < next_)) {
     set_next(when);
     RNIC_ASSERT(*next_edge_ >= base_.partitions_.passed(index_, base_.now_ps()),
                 name() + ": wake-up asked for an edge that has passed");
-    base_.request(index_, *next_edge_);
-  }
-}
-
-/// Edges that were slept through count as served, but for one at this very instant, which may still be served. `never`
-/// + 1 is edge 0.
-void clock_domain::wake_far(unsigned id, cycle_t when) {
-  if (!serving_) {
-    const cycle_t passed = edge_at_or_after(base_.partitions_.passed(index_, base_.now_ps())) - 1;
-    if (passed + 1 > served_ + 1) served_ = passed;
-  }
-  RNIC_ASSERT(served_ == never || when > served_, name() + ": wake-up asked for an edge that has passed");
-  if (wake_wheel::is_near(when - (served_ + 1)))
-    wheel_.mark(id, when);
-  else
-    wheel_.keep_far(id, when);
-  if (when < next_) {
-    set_next(when);
     base_.request(index_, *next_edge_);
   }
 }

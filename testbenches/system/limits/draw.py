@@ -30,6 +30,7 @@ SMALL_RISE = 0.01
 # What a drawn run may be limited by beside what the standing table has, before the entries there of which a name begins
 # with the same words.
 FURTHER = {
+    "PCIe, ": {"adapter.pcie.width": 2, "adapter.pcie.generation": 1.34},  # to the next one
     "contexts of completion": {"adapter.completion.cq_cache.entries": 8},
     "packets under way": {R + "max_unacked_packets": 4},
     "translation": {"adapter.translation.translate_cycles": 0.5},

@@ -55,7 +55,7 @@ RELAXED = {
     "descriptor fetch": {"adapter.requester.prefetch_bytes": 2},
 }
 # What these may be at most.
-MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
+MOST = {"adapter.pcie.width": 16, "adapter.pcie.generation": 4, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
         "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
         "adapter.requester.processing_units": 32, "adapter.responder.read_gathers": 64, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
         "host.posted_data": 2047}
