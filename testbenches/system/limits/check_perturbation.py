@@ -226,8 +226,9 @@ def scenarios():
     # An engine that waits for credits now and then, and is in use in the rest of the time.
     add("--sizes 2049 --qps 300 --mtu 512 --messages 6000 --set adapter.pcie.interface_bytes=8 --set host.posted_data=64",
         "pcie interface of adapter b", ("PCIe", "PCIe credits", "processing units"))
-    # A window that one fetch of descriptors brings.
-    add("--sizes 17 --qps 1 --depth 4 --mtu 4096 --set adapter.requester.translation_blocks=false", "window", ("processing units",))
+    # A window that one fetch of descriptors brings; units and the processor are a part of its latency.
+    add("--sizes 17 --qps 1 --depth 4 --mtu 4096 --set adapter.requester.translation_blocks=false", "window",
+        ("processing units", "processor"))
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s
