@@ -16,22 +16,47 @@ engine_stage::engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engin
       width_(engine_->beat_bytes()),
       server_(owner, "engine") {}
 
+/// The engine's input is taken by a stream from `now` on, whose first beat can enter at `start`.
+inline engine_stage::extent engine_stage::occupy(const stream& what, sim::cycle_t now, sim::cycle_t start) {
+  const std::uint64_t beats = sim::beats_of(what.length, width_), passed = beats + (start - now);
+  server_.start(std::max(what.frame, passed));
+  return {beats, what.frame > passed ? what.frame - passed : 0};
+}
+
+/// When the last of `beats` that are offered from `start` on enters, of the frame that has `before` others in front of
+/// it in the engine.
+inline sim::cycle_t engine_stage::last_beat_of(sim::cycle_t start, std::uint64_t beats, std::size_t before) const {
+  const sim::cycle_t first = std::max(start, taken_at_[2 - before] + 1);
+  return beats == 1 ? first : std::max(first, taken_at_[1 - before]) + beats - 1;
+}
+
+engine_stage::passage engine_stage::pass_alone(const stream& what) {
+  const sim::cycle_t now = owner_.edge();
+  RNIC_ASSERT(input_free_at_ <= now, owner_.name() + ": frame started while the engine is busy");
+  const sim::cycle_t start = std::max(now, what.first_beat);
+  const auto [beats, tail] = occupy(what, now, start);
+  const sim::cycle_t last = last_beat_of(start, beats, 0), ready = std::max(last + pipeline_cycles, taken_at_[0] + 2);
+  input_free_at_ = last + 1 + tail;
+  taken_at_ = {ready, taken_at_[0], taken_at_[1]};
+  return {beats, last, ready};
+}
+
 std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) {
   const sim::cycle_t now = owner_.now();
   RNIC_ASSERT(input_free_at_ <= now && !frames_.full(), owner_.name() + ": frame started while the engine is busy");
   entry& e = frames_.extend();
   e.frame = std::move(frame);
-  e.crc = sim::mostly(at_once_ && what.wanted) ? engine_->process(what.encap, what.data, what.length).crc : 0;
+  e.crc = at_once_ ? crc_of(what) : 0;
   e.blocked = e.handed = false;
   e.ready_at = e.last_beat = sim::never;
-  if (sim::seldom(!at_once_)) e.what = what;  // that of the model is done with
+  if (!at_once_) e.what = what;  // that of the model is done with
   e.start = std::max(now, what.first_beat);
-  const std::uint64_t beats = e.beats = sim::beats_of(what.length, width_), passed = beats + (e.start - now);
-  e.tail = what.frame > passed ? what.frame - passed : 0;
-  server_.start(std::max(what.frame, passed));
+  const auto [beats, tail] = occupy(what, now, e.start);
+  e.beats = beats;
+  e.tail = tail;
   input_free_at_ = sim::never;
   offered_ = 0;
-  if (sim::mostly(at_once_)) settle(frames_.size() - 1);
+  if (at_once_) settle(frames_.size() - 1);
   return beats;
 }
 
@@ -39,21 +64,17 @@ std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) 
 void engine_stage::settle(std::size_t place) {
   entry& e = frames_[place];
   if (e.last_beat == sim::never && place <= (e.beats == 1 ? 2u : 1u)) {
-    const sim::cycle_t first = std::max(e.start, taken_at_[2 - place] + 1);
-    e.last_beat = e.beats == 1 ? first : std::max(first, taken_at_[1 - place]) + e.beats - 1;
+    e.last_beat = last_beat_of(e.start, e.beats, place);
     if (place + 1 == frames_.size()) input_free_at_ = e.last_beat + 1 + e.tail;
   }
   if (place == 0) e.ready_at = std::max(e.last_beat + pipeline_cycles, taken_at_[0] + 2);
 }
 
-engine_stage::entry* engine_stage::started() { return at_once_ && frames_.size() == 1 ? &frames_.front() : nullptr; }
-
-void engine_stage::take_ahead() { taken_in(frames_.front().ready_at); }
-
-engine_stage::entry* engine_stage::passing() { return handed_ + 1 == frames_.size() ? &frames_.back() : nullptr; }
+engine_stage::entry* engine_stage::passing() {
+  return !at_once_ && handed_ + 1 == frames_.size() ? &frames_.back() : nullptr;
+}
 
 void engine_stage::hand_ahead() {
-  if (sim::mostly(at_once_)) return take_ahead();
   frames_.back().handed = true;
   ++handed_;
 }

@@ -37,7 +37,7 @@ class engine_stage {
  public:
   struct entry {
     payload::frame_ptr frame;
-    std::uint32_t crc = 0;  ///< of result() and started(), and of those alone
+    std::uint32_t crc = 0;  ///< of result() alone
     bool blocked = false;   ///< it had its result, but there was no room for it
     bool handed = false;    ///< hand_ahead(): it is under way behind the block, and its result waits for nobody
     sim::cycle_t ready_at = sim::never;   ///< its result is there; of RTL when it was seen
@@ -66,17 +66,25 @@ class engine_stage {
   sim::cycle_t look_again_at() const { return input_free_at_ != sim::never ? input_free_at_ : owner_.edge() + 1; }
   /// A frame's first beat is offered in this cycle. Returns its beats.
   std::uint64_t start(payload::frame_ptr frame, const stream& what);
-  /// What has just started, when it is alone and its CRC and its cycle (ready_at) are known: then the block may let it
-  /// go into a channel whose slots are the engine's registers as well (fifo::push_after), with take_ahead(). Else
-  /// nullptr.
-  entry* started();
-  void take_ahead();
-  /// What has just started, when nothing in front of it waits for room: then its bytes need not wait for its CRC, and
-  /// the block may let them go, with hand_ahead(). Else nullptr.
+  /// Whether a frame that starts is alone and its CRC and its cycles are known at once: then the block may let it go
+  /// into a channel whose slots are the engine's registers as well (fifo::push_after), with pass_alone() in the place
+  /// of start().
+  bool is_alone() const { return at_once_ && frames_.empty(); }
+  /// While is_alone(). Of a stream whose CRC nobody wants it is 0.
+  std::uint32_t crc_of(const stream& what) {
+    return what.wanted ? engine_->process(what.encap, what.data, what.length).crc : 0;
+  }
+  /// Of a frame that passed alone.
+  struct passage {
+    std::uint64_t beats = 0;
+    sim::cycle_t last_beat = 0;  ///< enters
+    sim::cycle_t ready_at = 0;   ///< its result is there, and is taken
+  };
+  passage pass_alone(const stream& what);
+  /// What has just started in RTL, when nothing in front of it waits for room: then its bytes need not wait for its
+  /// CRC, which comes with a result() that is `handed`, and the block may let them go, with hand_ahead(). Else nullptr.
   entry* passing();
-  /// The CRC of what started is known (at_once()), or comes with a result() that is `handed`.
   void hand_ahead();
-  bool at_once() const { return at_once_; }
   /// Width of the datapath.
   unsigned width() const { return width_; }
   /// The first frame when it has its result; it stays until take().
@@ -90,6 +98,13 @@ class engine_stage {
   void clock();
 
  private:
+  /// Beats, and of those of the frame how many are behind the last one, when the first can enter at `start`.
+  struct extent {
+    std::uint64_t beats = 0;
+    sim::cycle_t tail = 0;
+  };
+  extent occupy(const stream& what, sim::cycle_t now, sim::cycle_t start);
+  sim::cycle_t last_beat_of(sim::cycle_t start, std::uint64_t beats, std::size_t before) const;
   void settle(std::size_t place);
   void taken_in(sim::cycle_t cycle);
   void clock_rtl();

@@ -39,16 +39,18 @@ sim::cycle_t streams_from(const payload::frame& f, const stream& s, unsigned wid
   return std::max(begins, with_icrc > late ? with_icrc - late : 0);
 }
 
-/// A frame's bytes go in, the engine's stages follow; at edge `now` it leaves, later where it was `blocked`.
-void mark(sim::span_recorder& spans, const sim::clocked_block& block, const engine_stage::entry& e, sim::cycle_t now) {
-  const sim::span_id span = e.frame->span;
+/// Of a frame: its bytes go in, up to `last_beat`, and the engine's stages follow, up to `ready`.
+void mark_stages(sim::span_recorder& spans, const sim::clocked_block& block, sim::span_id span, sim::cycle_t last_beat,
+                 sim::cycle_t ready) {
   if (span == 0) return;
-  const auto leave = [&](const char* stage, sim::cycle_t edge, sim::wait why = sim::wait::none) {
-    spans.leave(span, block.name(), stage, block.domain().edge_time(edge), why);
-  };
-  leave("frame", e.last_beat, sim::wait::bytes);
-  leave("icrc", e.blocked ? e.ready_at : now);
-  if (e.blocked) leave("exit", now, sim::wait::arbitration);
+  spans.leave(span, block.name(), "frame", block.domain().edge_time(last_beat), sim::wait::bytes);
+  spans.leave(span, block.name(), "icrc", block.domain().edge_time(ready), sim::wait::none);
+}
+/// The same of one that leaves at edge `now`, later than it could where it was `blocked`.
+void mark(sim::span_recorder& spans, const sim::clocked_block& block, const engine_stage::entry& e, sim::cycle_t now) {
+  mark_stages(spans, block, e.frame->span, e.last_beat, e.blocked ? e.ready_at : now);
+  if (e.blocked && e.frame->span != 0)
+    spans.leave(e.frame->span, block.name(), "exit", block.domain().edge_time(now), sim::wait::arbitration);
 }
 
 using frame_inputs = std::vector<sim::fifo_in<payload::frame_ptr>>;
@@ -103,18 +105,9 @@ void icrc_insert::leave() {
   engine_.take();
 }
 
-/// What has just entered leaves beat by beat.
-void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out) {
-  spans_.leave_at_edge(e.frame->span, name(), "icrc", domain(), edge() + pipeline_cycles);
-  payload::frame_ptr f;
-  if (engine_.at_once()) {
-    finish(*e.frame, e.crc);
-    f = std::move(e.frame);
-  } else {
-    f = e.frame;
-    f->open = f->insert_icrc;
-  }
-  engine_.hand_ahead();
+/// What enters leaves beat by beat; its ICRC is written now, or while it is on its way.
+void icrc_insert::pass(payload::frame_ptr f, const sim::fifo_out<payload::frame_ptr>& out) {
+  spans_.leave_at_edge(f->span, name(), "icrc", domain(), edge() + pipeline_cycles);
   payload::stream_out(out, std::move(f), edge(), pipeline_cycles, engine_.width());
 }
 
@@ -140,8 +133,18 @@ void icrc_insert::enter() {
   const stream s = f->insert_icrc ? covered(*f, engine_.width()) : not_covered(*f, engine_.width());
   ++(f->insert_icrc ? stats_.frames_inserted : stats_.frames_passed);
   const auto& out = outputs[f->port % ports];
-  stats_.beats += engine_.start(std::move(f), s);
-  if (engine_stage::entry* const e = engine_.passing(); e != nullptr && out.can_push()) pass(*e, out);
+  if (engine_.is_alone() && out.can_push()) {
+    finish(*f, engine_.crc_of(s));
+    stats_.beats += engine_.pass_alone(s).beats;
+    pass(std::move(f), out);
+  } else {
+    stats_.beats += engine_.start(std::move(f), s);
+    if (engine_stage::entry* const e = engine_.passing(); e != nullptr && out.can_push()) {
+      e->frame->open = e->frame->insert_icrc;
+      pass(e->frame, out);
+      engine_.hand_ahead();
+    }
+  }
   // A channel wakes us for what follows in it; what waits in another one must be looked at again.
   if ((asking & (asking - 1)) != 0) wake_at(engine_.look_again_at());
 }
@@ -200,15 +203,16 @@ void icrc_check::enter() {
   stream s = covered(*f, engine_.width());
   s.first_beat = streams_from(*f, s, engine_.width());
   if (const auto& left = departures[f->port % ports]; left.bound()) left.push({edge(), f->length, f->priority});
-  stats_.beats += engine_.start(std::move(f), s);
-  engine_stage::entry* const e = engine_.started();
   // The last slot is taken when the frame leaves, so that the channel is full from then on, and not before.
-  if (e != nullptr && e->crc == e->frame->packet.icrc && out.free_slots() > 1) {
-    mark(spans_, *this, *e, e->ready_at);
+  if (engine_.is_alone() && out.free_slots() > 1 && engine_.crc_of(s) == f->packet.icrc) {
+    const auto [beats, last_beat, ready] = engine_.pass_alone(s);
+    stats_.beats += beats;
     ++stats_.frames_passed;
-    payload::expect_packet(*e->frame, engine_.width(), e->ready_at, *this);
-    out.push_after(std::move(e->frame), e->ready_at - edge());
-    engine_.take_ahead();
+    mark_stages(spans_, *this, f->span, last_beat, ready);
+    payload::expect_packet(*f, engine_.width(), ready, *this);
+    out.push_after(std::move(f), ready - edge());
+  } else {
+    stats_.beats += engine_.start(std::move(f), s);
   }
   if ((asking & (asking - 1)) != 0) wake_at(engine_.look_again_at());
 }

@@ -56,7 +56,7 @@ class icrc_insert final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
-  void pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out);
+  void pass(payload::frame_ptr f, const sim::fifo_out<payload::frame_ptr>& out);
   static void finish(payload::frame& f, std::uint32_t crc);
 
   engine_stage engine_;
