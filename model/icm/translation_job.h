@@ -36,18 +36,19 @@ struct translation_job {
     std::uint64_t offset = 0;  ///< in the page
     bool resolved = false;
   };
-  translate_request request;
-  translate_response answer;
+  // What each job uses comes first, where an address takes one byte of an instruction.
   unsigned client = 0;
-  std::uint64_t sequence = 0;
   std::uint32_t key = 0;  ///< being looked up: the request's, or that of the region below a window
   bool through_window = false;
   bool have_mpt = false;  ///< `mpt` came with a fetch for this job
   bool pages_known = false;
-  mpt_entry mpt;
   std::uint8_t log_page = 12;
-  std::array<page_part, 2> pages;
   unsigned fetches = 0;  ///< this job waits for
+  std::uint64_t sequence = 0;
+  translate_request request;
+  std::array<page_part, 2> pages;
+  translate_response answer;
+  mpt_entry mpt;
 
   /// Takes what was fetched at once, so that the line's replacement by another fetch cannot starve the job.
   void take(const translation_fetch& f, unsigned log_line);

@@ -31,6 +31,19 @@ struct dma_request {
   payload::frame_ptr keep;               ///< write: frame that `source` points into, kept alive by the request
   std::array<std::uint8_t, 64> bytes{};  ///< write of up to 64 bytes by value
   sim::span_id span = 0;
+
+  /// Over a request of before, in its place: as good as a new one, but for `bytes`.
+  void renew(kind of) {
+    op = of;
+    notify = false;
+    function = 0;
+    length = 0;
+    address = tag = 0;
+    destination = nullptr;
+    source = nullptr;
+    keep.reset();
+    span = 0;
+  }
 };
 
 enum class dma_status : std::uint8_t { ok, unsupported_request, completer_abort, timeout, poisoned };

@@ -36,7 +36,16 @@ void dma_writes::begin(unsigned client) {
 }
 
 void dma_writes::start(unsigned client, dma_request&& r) {
-  write_ = std::move(r);
+  write_.renew(r.op);
+  write_.notify = r.notify;
+  write_.function = r.function;
+  write_.length = r.length;
+  write_.address = r.address;
+  write_.tag = r.tag;
+  write_.source = r.source;
+  write_.keep = std::move(r.keep);
+  if (r.source == nullptr) write_.bytes = r.bytes;
+  write_.span = r.span;
   level_.reset();
   begin(client);
   // It is seen a cycle after it was given; what is longer is a wait for other requests.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -132,8 +133,16 @@ class fifo : public fifo_state<T>, public channel {
     return !seldom(port_used(now)) || refused_in(now);
   }
   std::size_t free_slots() const { return places_ - occupied(clock_->edge()); }
-  void push(T&& item) { enter(std::move(item), 0); }
-  void push(const T& item) { enter(item, 0); }
+  template <class U = T>
+  void push(U&& item) {
+    enter(std::forward<U>(item), 0);
+  }
+  /// push() of what make(T&) writes in its place, over an item of before: for what is large on the way there. make()
+  /// does not use this channel.
+  template <class F>
+  void push_made(F make) {
+    enter(make, 0);
+  }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
   /// well, and the producer needs no tick for the end of it. What would leave beside others beyond the width leaves a
   /// cycle later, and nothing overtakes what was pushed before.
@@ -210,7 +219,10 @@ class fifo : public fifo_state<T>, public channel {
     const std::uint32_t held = occupied(now) + 1;
     RNIC_ASSERT(held <= places_, name() + ": push into a full channel");
     entry& e = slots_[(head_ + count_) & mask_of_slots_];
-    e.item = std::forward<U>(item);
+    if constexpr (std::is_invocable_v<U, T&>)
+      item(e.item);
+    else
+      e.item = std::forward<U>(item);
     cycle_t visible = now + latency_ + cycles;
     if (mostly(visible > last_visible_)) {
       last_visible_ = visible;
@@ -306,6 +318,10 @@ class fifo_out {
   std::size_t free_slots() const { return channel_->free_slots(); }
   void push(T&& item) const { channel_->push(std::move(item)); }
   void push(const T& item) const { channel_->push(item); }
+  template <class F>
+  void push_made(F make) const {
+    channel_->push_made(make);
+  }
   template <class U>
   void push_after(U&& item, cycle_t cycles) const {
     channel_->push_after(std::forward<U>(item), cycles);

@@ -55,13 +55,14 @@ void descriptor_fetch::take_address() {
     if (!dma.request.claim()) return;
     const auto& part = a.segments[parts_];
     const std::uint32_t place = static_cast<std::uint16_t>(a.tag) + (parts_ == 0 ? 0 : a.segments[0].length);
-    pcie::dma_request d;
-    d.length = part.length;
-    d.address = part.address;
-    d.tag = a.tag;
-    d.destination = memory_.write(unit, place);
-    d.function = r.job.function;
-    dma.request.push(std::move(d));
+    dma.request.push_made([&](pcie::dma_request& d) {
+      d.renew(pcie::dma_request::kind::read);
+      d.length = part.length;
+      d.address = part.address;
+      d.tag = a.tag;
+      d.destination = memory_.write(unit, place);
+      d.function = r.job.function;
+    });
     bytes_ += part.length;
     ++r.pending;
     if (++parts_ != reads) return wake_next();
@@ -144,17 +145,19 @@ void descriptor_fetch::ask() {
   reading& r = units_[unit];
   const descriptor_job& j = r.job;
   const std::uint64_t ring = std::uint64_t{1} << j.log_ring, at = (j.at + r.asked) & (ring - 1);
-  icm::translate_request t;
-  t.what = icm::translate_request::kind::buffer;
-  t.log_page = j.log_page;
-  t.buffer_mtt = j.mtt;
-  t.va = j.offset + at;
-  t.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(j.bytes - r.asked, ring - at));
-  t.tag = std::uint64_t{unit} << unit_shift | (j.place + r.asked);
-  t.span = j.span;
-  r.asked += t.length;
+  const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(j.bytes - r.asked, ring - at));
+  translate.request.push_made([&](icm::translate_request& t) {
+    t = {};
+    t.what = icm::translate_request::kind::buffer;
+    t.log_page = j.log_page;
+    t.buffer_mtt = j.mtt;
+    t.va = j.offset + at;
+    t.length = length;
+    t.tag = std::uint64_t{unit} << unit_shift | (j.place + r.asked);
+    t.span = j.span;
+  });
+  r.asked += length;
   ++r.pending;
-  translate.request.push(t);
   if (r.asked == j.bytes) asking_ &= ~(1u << unit);
   if (asking_ != 0) wake_next();
 }

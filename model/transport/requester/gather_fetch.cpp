@@ -31,14 +31,15 @@ void gather_fetch::take_address() {
   if (parts_ != reads) {
     const auto& part = r.segments[parts_];
     const std::uint32_t place = static_cast<std::uint16_t>(r.tag) + (parts_ == 0 ? 0 : r.segments[0].length);
-    pcie::dma_request d;
-    d.length = part.length;
-    d.address = part.address;
-    d.tag = r.tag >> place_bits;
-    d.destination = s.job.frame->buffer.data() + payload::frame::payload_start + place;
-    d.function = s.job.function;
-    d.span = s.job.frame->span;
-    to_.dma.request.push(std::move(d));
+    to_.dma.request.push_made([&](pcie::dma_request& d) {
+      d.renew(pcie::dma_request::kind::read);
+      d.length = part.length;
+      d.address = part.address;
+      d.tag = r.tag >> place_bits;
+      d.destination = s.job.frame->buffer.data() + payload::frame::payload_start + place;
+      d.function = s.job.function;
+      d.span = s.job.frame->span;
+    });
     counters_.bytes += part.length;
     if (++parts_ != reads) return owner_.wake_next();
   }
@@ -70,17 +71,18 @@ void gather_fetch::ask() {
     ask_.start(1);
     const gather_piece p = to_.pieces.pop();
     if (needs) {
-      icm::translate_request t;
-      if (s.job.reserved_key && p.lkey == s.job.reserved_lkey) t.what = icm::translate_request::kind::reserved_key;
-      t.access = icm::access::local_read;
-      t.key = p.lkey;
-      t.pd = s.job.pd;
-      t.qpn = s.job.qpn;
-      t.va = p.address;
-      t.length = p.length;
-      t.tag = std::uint64_t{queue_.asking()} << place_bits | p.place;
-      t.span = s.job.frame->span;
-      to_.translate.request.push(t);
+      to_.translate.request.push_made([&](icm::translate_request& t) {
+        t = {};
+        if (s.job.reserved_key && p.lkey == s.job.reserved_lkey) t.what = icm::translate_request::kind::reserved_key;
+        t.access = icm::access::local_read;
+        t.key = p.lkey;
+        t.pd = s.job.pd;
+        t.qpn = s.job.qpn;
+        t.va = p.address;
+        t.length = p.length;
+        t.tag = std::uint64_t{queue_.asking()} << place_bits | p.place;
+        t.span = s.job.frame->span;
+      });
       s.asked_at = owner_.edge();
       ++s.pending;
       ++counters_.pieces;

@@ -115,20 +115,16 @@ bool transmit::start(send_unit& u) {
   credits_.use(u, settings_.ports.port_of(c.dest), priority);
 
   const packet_place place = place_of_next(c, u.wqe, packets);
-  gather_job job = job_of(u, place);
-  build(u, job, place, priority);
-  if (read && std::exchange(u.at_wqe.awaits_grant, false))
-    spans_.leave(job.frame->span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
-  const bool behind = !place.first && u.at_wqe.started != sim::never;  // packets of its message
-  const sim::time_ps first = behind ? owner_.domain().edge_time(u.at_wqe.started) : owner_.now_ps();
-  const sim::wait why = waited ? sim::wait::arbitration : sim::wait::none;
-  spans_.leave(job.frame->span, owner_.name(), "transmit", first, behind ? sim::wait::none : why);
-  if (behind) spans_.leave(job.frame->span, owner_.name(), "packets", owner_.now_ps(), waited ? why : sim::wait::bytes);
-  const unsigned pieces = job.pieces;
+  unsigned pieces = 0;
+  ports_.packets.push_made([&](gather_job& job) {
+    describe(u, place, job);
+    build(u, job, place, priority);
+    mark(u, place, job.frame->span, waited);
+    departures_.started(r, job.last_local);
+    pieces = job.pieces;
+  });
   if (config_.translation_blocks) u.translating += pieces;
-  departures_.started(r, job.last_local);
   ++packets_;
-  ports_.packets.push(std::move(job));
 
   engine_.start(std::max({1u, interval_of(u, place), pieces}));
   if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.edge();
@@ -155,10 +151,21 @@ packet_place transmit::place_of_next(const context& c, const send_wqe& wqe, std:
   return place;
 }
 
-// What gather is told of the packet, without its headers.
-gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
+// Of a message that is followed: its first packet starts now, or this one behind others of it.
+void transmit::mark(send_unit& u, const packet_place& place, sim::span_id span, bool waited) {
+  if (u.wqe.fetches() && std::exchange(u.at_wqe.awaits_grant, false))
+    spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
+  if (span == 0) return;
+  const bool behind = !place.first && u.at_wqe.started != sim::never;  // packets of its message
+  const sim::time_ps first = behind ? owner_.domain().edge_time(u.at_wqe.started) : owner_.now_ps();
+  const sim::wait why = waited ? sim::wait::arbitration : sim::wait::none;
+  spans_.leave(span, owner_.name(), "transmit", first, behind ? sim::wait::none : why);
+  if (behind) spans_.leave(span, owner_.name(), "packets", owner_.now_ps(), waited ? why : sim::wait::bytes);
+}
+
+// What gather is told of the packet, without its headers: all of the job, which is one of before.
+void transmit::describe(const send_unit& u, const packet_place& place, gather_job& job) {
   const context& c = *u.ctx;
-  gather_job job;
   job.frame = frames_.get();
   job.number = next_packet_++;
   job.qpn = u.grant.qpn;
@@ -174,7 +181,8 @@ gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
   job.unit = static_cast<std::uint8_t>(units_.number_of(u));
   (place.last ? job.frame->span : job.frame->part_of) = u.span;
   job.plain = c.type == icm::service::ethernet;
-  return job;
+  job.pieces = 0;
+  job.tables = job.syndrome = 0;
 }
 
 // What its headers will say, and its payload or where that is.
@@ -182,10 +190,12 @@ void transmit::build(send_unit& u, gather_job& job, const packet_place& place, u
   const context& c = *u.ctx;
   const unsigned port = settings_.ports.port_of(c.dest);
   const bool special = c.type == icm::service::mlx;
-  if (job.plain)
+  if (job.plain) {
+    job.source = {};
     begin_ethernet(u, job, place, settings_.udp_port);
-  else if (!special)
+  } else if (!special) {
     begin_request(*job.frame, c, u.wqe, place, settings_.udp_port);
+  }
   pacing_.started(u, job.frame->length);
   job.frame->priority = static_cast<std::uint8_t>(priority);
   job.frame->port = static_cast<std::uint8_t>(port);

@@ -86,7 +86,8 @@ class transmit {
   bool window_open(const context& c, std::uint32_t packets) const;
   bool may_use_receive(const context& c, const send_wqe& wqe) const;
   packet_place place_of_next(const context& c, const send_wqe& wqe, std::uint32_t packets) const;
-  gather_job job_of(const send_unit& u, const packet_place& place);
+  void describe(const send_unit& u, const packet_place& place, gather_job& job);
+  void mark(send_unit& u, const packet_place& place, sim::span_id span, bool waited);
   void build(send_unit& u, gather_job& job, const packet_place& place, unsigned priority);
   void hand_pieces(send_unit& u, gather_job& job, std::uint32_t at, std::uint32_t end);
   unsigned interval_of(send_unit& u, const packet_place& place);

@@ -130,19 +130,18 @@ commit::progress commit::payload(responder_slot& s) {
 }
 
 void commit::write(responder_slot& s, const icm::translate_response::segment& part, bool last) {
-  pcie::dma_request r;
-  r.op = pcie::dma_request::kind::write;
-  r.notify = s.last && last;
-  r.function = s.function;
-  r.address = part.address;
-  r.length = part.length;
-  r.source = s.frame->buffer.data() + s.place.source;
-  r.keep = s.frame;
-  if (r.notify) {
-    note(s);
-    r.span = s.frame->span;
-  }
-  writes_.push(std::move(r));
+  const bool notify = s.last && last;
+  if (notify) note(s);
+  writes_.push_made([&](pcie::dma_request& r) {
+    r.renew(pcie::dma_request::kind::write);
+    r.notify = notify;
+    r.function = s.function;
+    r.address = part.address;
+    r.length = part.length;
+    r.source = s.frame->buffer.data() + s.place.source;
+    r.keep = s.frame;
+    if (notify) r.span = s.frame->span;
+  });
   s.place.source += part.length;
 }
 

@@ -94,10 +94,10 @@ void key_withdrawal::work() {
   }
   if (at_ == phase::told) {
     if (!reads_revoked_ || !writes_.claim()) return;  // the report ticks us
-    pcie::dma_request flush;                          // behind all payload before it
-    flush.op = pcie::dma_request::kind::write;
-    flush.notify = true;
-    writes_.push(std::move(flush));
+    writes_.push_made([](pcie::dma_request& flush) {  // behind all payload before it
+      flush.renew(pcie::dma_request::kind::write);
+      flush.notify = true;
+    });
     flush_end_ = writes_.asked();
     at_ = phase::flushing;
   }

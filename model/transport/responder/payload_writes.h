@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "model/pcie/dma_if.h"
 
@@ -18,9 +17,13 @@ class payload_writes {
 
   /// Whether push() is possible in this cycle. Refused, the owner is ticked when it may be.
   bool claim() { return port_.request.claim(); }
-  void push(pcie::dma_request&& r) {
-    if (r.notify) ++asked_;
-    port_.request.push(std::move(r));
+  /// Of what make(pcie::dma_request&) writes over a request of before, see sim::fifo::push_made.
+  template <class F>
+  void push_made(F make) {
+    port_.request.push_made([&](pcie::dma_request& r) {
+      make(r);
+      if (r.notify) ++asked_;
+    });
   }
   /// Takes an answer; in each tick.
   void work() {

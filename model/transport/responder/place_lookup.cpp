@@ -45,25 +45,26 @@ void place_lookup::ask(responder_slot& s) {
   slots_.access(slot_table::requests);
   const responder_flow& f = flows_[s.flow];
   const responder_slot::piece& piece = s.place.list[s.place.issued];
-  icm::translate_request r;
   const bool physical = s.place.of_receive && piece.key == registers_.reserved_lkey &&
                         (f.ctx->flags & icm::responder_flag_reserved_lkey) != 0;
-  r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
-  if (s.place.in_wqe) {
-    r.what = icm::translate_request::kind::buffer;
-    r.buffer_mtt = f.ctx->rq_address;
-    r.log_page = f.ctx->log_page;
-  }
-  r.access = piece.access;
-  r.key = piece.key;
-  r.pd = s.place.of_receive ? s.place.receive_pd : s.pd;
-  r.qpn = f.qpn;
-  r.length = piece.length;
-  r.va = piece.va;
-  r.check_length = piece.check_length;
-  r.tag = std::uint64_t{slots_.index_of(s)} << 8 | s.place.issued;
-  r.span = s.frame->span;
-  port_.request.push(r);
+  port_.request.push_made([&](icm::translate_request& r) {
+    r = {};
+    r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
+    if (s.place.in_wqe) {
+      r.what = icm::translate_request::kind::buffer;
+      r.buffer_mtt = f.ctx->rq_address;
+      r.log_page = f.ctx->log_page;
+    }
+    r.access = piece.access;
+    r.key = piece.key;
+    r.pd = s.place.of_receive ? s.place.receive_pd : s.pd;
+    r.qpn = f.qpn;
+    r.length = piece.length;
+    r.va = piece.va;
+    r.check_length = piece.check_length;
+    r.tag = std::uint64_t{slots_.index_of(s)} << 8 | s.place.issued;
+    r.span = s.frame->span;
+  });
   if (s.fetches()) ++reads_;
   if (++s.place.issued == s.place.pieces) advance();
   if (next_ != no_link) owner_.wake_next();

@@ -82,15 +82,16 @@ std::uint16_t read_gathers::read() {
   if (!a.dropped) {
     if (!dma_.request.claim()) return no_link;
     const icm::translate_response::segment& s = a.where.segments[a.next_segment];
-    pcie::dma_request r;
-    r.function = a.function;
-    r.address = s.address;
-    r.length = s.length;
-    r.destination =
-        a.frame->buffer.data() + payload::frame::payload_start + (a.next_segment == 0 ? 0 : a.where.segments[0].length);
-    r.tag = g;
-    r.span = a.span;
-    dma_.request.push(std::move(r));
+    const std::uint32_t at = a.next_segment == 0 ? 0 : a.where.segments[0].length;
+    dma_.request.push_made([&](pcie::dma_request& r) {
+      r.renew(pcie::dma_request::kind::read);
+      r.function = a.function;
+      r.address = s.address;
+      r.length = s.length;
+      r.destination = a.frame->buffer.data() + payload::frame::payload_start + at;
+      r.tag = g;
+      r.span = a.span;
+    });
     ++a.open;
   }
   const bool all = a.dropped || ++a.next_segment == a.where.count;
