@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <string>
 #include <systemc>
 #include <utility>
 #include <vector>
@@ -134,6 +136,105 @@ TEST(memory, one_user_with_a_port_of_its_own_does_not_take_the_others) {
   };
   b.run({1, 0, 0});
   EXPECT_EQ(own.accesses(first), 1u);
+}
+
+/// Asks for a port in fixed cycles, as it is told, and never asks for a tick of its own.
+class script final : public clocked_block {
+ public:
+  using calls = std::map<cycle_t, std::function<void(memory_ports&)>>;
+  script(clock_domain& clock, unsigned ports, std::vector<memory_user> users, calls all)
+      : clocked_block("script", clock), memory(*this, "memory", ports, std::move(users)), calls_(std::move(all)) {
+    wake_at(calls_.begin()->first);  // a later one is there when somebody was refused in the cycle before,
+  }
+  /// or by this.
+  void wake_at_all() {
+    for (const auto& call : calls_) wake_at(call.first);
+  }
+  memory_ports memory;
+  std::vector<cycle_t> ticked;
+
+ private:
+  void tick() override {
+    ticked.push_back(now());
+    if (const auto c = calls_.find(now()); c != calls_.end()) c->second(memory);
+  }
+  calls calls_;
+};
+
+struct script_bench {
+  script_bench(unsigned ports, script::calls all, std::vector<memory_user> users = {"first", "second", "third"})
+      : dut(clock, ports, std::move(users), std::move(all)) {}
+  void run() { sc_core::sc_start(sc_core::sc_time::from_value(20'000)); }
+  timebase base;
+  clock_domain clock{"core", base, {1000, 1, 0}};
+  script dut;
+};
+
+// In turn begins behind the user that was served last, though it was refused as well.
+TEST(memory, who_had_the_last_port_is_the_last_in_turn) {
+  script_bench b(1, {{1,
+                      [](memory_ports& m) {
+                        EXPECT_TRUE(m.try_access(first));
+                        EXPECT_FALSE(m.try_access(first));
+                        EXPECT_FALSE(m.try_access(second));
+                        EXPECT_FALSE(m.try_access(second)) << "refused twice in a cycle";
+                      }},
+                     {2, [](memory_ports& m) {
+                        EXPECT_FALSE(m.can_access(first));
+                        EXPECT_TRUE(m.can_access(second)) << "before anything happens in the cycle";
+                        EXPECT_FALSE(m.try_access(first));
+                        EXPECT_TRUE(m.try_access(second));
+                      }}});
+  b.run();
+  EXPECT_EQ(b.dut.ticked, (std::vector<cycle_t>{1, 2, 3})) << "who is refused is ticked at the next edge";
+  EXPECT_EQ(b.dut.memory.waits(second), 1u) << "cycles, not refusals";
+  EXPECT_EQ(b.dut.memory.waits(first), 2u);
+}
+
+TEST(memory, as_many_who_were_refused_as_there_are_ports_come_first) {
+  script_bench b(2, {{1,
+                      [](memory_ports& m) {
+                        EXPECT_TRUE(m.try_access(first) && m.try_access(first));
+                        EXPECT_FALSE(m.try_access(second) || m.try_access(third));
+                      }},
+                     {2, [](memory_ports& m) {
+                        EXPECT_FALSE(m.try_access(first));
+                        EXPECT_TRUE(m.try_access(second) && m.try_access(third));
+                      }}});
+  b.run();
+  EXPECT_EQ(b.dut.memory.busy_cycles(), 2u);
+}
+
+TEST(memory, a_port_that_was_kept_and_taken_leaves_the_other_one) {
+  script_bench b(2, {{1,
+                      [](memory_ports& m) {
+                        EXPECT_TRUE(m.try_access(first) && m.try_access(first));
+                        EXPECT_FALSE(m.try_access(second));
+                      }},
+                     {2, [](memory_ports& m) { EXPECT_TRUE(m.try_access(second) && m.try_access(first)); }}});
+  b.run();
+  EXPECT_EQ(b.dut.memory.accesses(first), 3u);
+}
+
+TEST(memory, a_port_is_kept_for_one_cycle) {
+  script_bench b(1, {{1, [](memory_ports& m) { EXPECT_TRUE(m.try_access(first) && !m.try_access(second)); }},
+                     {3, [](memory_ports& m) { EXPECT_TRUE(m.try_access(first) && !m.try_access(second)); }}});
+  b.dut.wake_at_all();
+  b.run();
+  EXPECT_EQ(b.dut.memory.waits(second), 2u);
+}
+
+TEST(memory, the_last_of_64_users_is_followed_by_the_first_that_waits) {
+  std::vector<memory_user> users;
+  for (unsigned u = 0; u < 64; ++u) users.emplace_back("u" + std::to_string(u));
+  script_bench b(1,
+                 {{1, [](memory_ports& m) { EXPECT_TRUE(m.try_access(63) && !m.try_access(9) && !m.try_access(5)); }},
+                  {2, [](memory_ports& m) { EXPECT_TRUE(!m.try_access(9) && m.try_access(5)); }}},
+                 users);
+  b.run();
+  EXPECT_EQ(b.dut.memory.accesses(5), 1u);
+  users.emplace_back("u64");
+  EXPECT_THROW(memory_ports(b.dut, "more", 1, users), invariant_error);
 }
 
 TEST(memory, announces_each_user_by_name) {

@@ -89,5 +89,15 @@ TEST(Pipeline, WhatIsNotFollowedLeavesNoMark) {
   EXPECT_EQ(spans[0].count(), 0u);
 }
 
+TEST(Pipeline, SaysWhenWhatEntersHasLeftIt) {
+  timebase base;
+  clock_domain core("core", base, {1'000, 1, 0});
+  engine block("engine", core);
+  pipeline p(block, "packets", {{"decode", 3}, {"execute", 4}});
+  EXPECT_EQ(p.enter(), 7u);
+  EXPECT_EQ(p.enter(), 7u);
+  EXPECT_EQ(p.entered(), 2u);
+}
+
 }  // namespace
 }  // namespace rnic::sim::test

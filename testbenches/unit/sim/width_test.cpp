@@ -224,7 +224,7 @@ TEST(PushAfter, WhatWouldLeaveTogetherLeavesInTurn) {
       if (now() == 2) out.push_after(2u, 3);  // and so would this be: 7
     }
   } from(d);
-  drain to(d, 0, 1);
+  drain to(d, 0, 2);  // would take both at once
   from.out.bind(f);
   to.in.bind(f);
   run_ns(20);
@@ -327,6 +327,44 @@ TEST(Server, OneNameIsOneCause) {
                {8, [](server& e) { e.waits_for(there); }}});
   run_ns(10);
   EXPECT_EQ(s.blocked(), "channel 7; ");
+}
+
+TEST(Server, WhatComesAheadOfTimeBeginsBehindTheOthersAndNotBehindAGap) {
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  script s(d, {{2, [](server& e) {
+                  e.start(5);
+                  e.append_at(4, 2);  // there at 4, begins at 7
+                  EXPECT_EQ(e.free_at(), 9U);
+                  EXPECT_THROW(e.append_at(10, 1), invariant_error);
+                  e.append_at(9, 1);
+                }}});
+  run_ns(20);
+  EXPECT_EQ(s.engine.busy_cycles(), 8U);
+}
+
+TEST(Server, WhoWatchesIsToldOfNoBlockThatNeverWas) {
+  struct log final : server_watcher_if {
+    void started(cycle_t from, cycle_t interval) override { add("start", from, interval); }
+    void ended(cycle_t at) override { add("end", at); }
+    void blocked(cycle_t from) override { add("blocked", from); }
+    void unblocked(cycle_t at) override { add("unblocked", at); }
+    void add(const char* what, cycle_t at, cycle_t more = 0) {
+      text += what + (" " + std::to_string(at)) + (more != 0 ? "+" + std::to_string(more) : "") + "; ";
+    }
+    std::string text;
+  } seen;
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  script s(d, {{1, [&](server& e) { e.watch(&seen); }},
+               {2, [](server& e) { e.start(5); }},
+               {3, [](server& e) { e.blocked("channel"); }},  // from 7 on
+               {5, [](server& e) { e.idle(); }},
+               {9, [](server& e) { e.blocked("channel"); }},
+               {12, [](server& e) { e.start(1); }}});
+  run_ns(20);
+  EXPECT_EQ(seen.text, "start 2+5; blocked 7; unblocked 7; blocked 9; unblocked 12; start 12+1; ");
+  EXPECT_EQ(s.blocked(), "channel 3; ");
 }
 
 TEST(Server, AssertsThatItDoesOneThingAtATime) {
