@@ -37,6 +37,22 @@ TEST(Lanes, NothingOverlapsOnARowInWhateverOrderItComes) {
   EXPECT_LT(l.rows(), 30u);
 }
 
+TEST(Lanes, AGapMayBeFilledUp) {
+  lanes l;
+  EXPECT_EQ(l.place(0, 10), 0u);
+  EXPECT_EQ(l.place(20, 30), 0u);
+  EXPECT_EQ(l.place(10, 20), 0u);
+  EXPECT_EQ(l.place(2, 5), 1u);
+  EXPECT_EQ(l.place(30, 40), 0u) << "the first one whose last slice ends there";
+}
+
+// Of 300 slices the last 256 are remembered: what is before them is taken, though it was a gap.
+TEST(Lanes, BeforeWhatARowRemembersIsNoRoom) {
+  lanes l;
+  for (sim::time_ps i = 0; i < 300; ++i) ASSERT_EQ(l.place(10 * i, 10 * i + 5), 0u);
+  EXPECT_EQ(l.place(10 * 42 + 6, 10 * 42 + 8), 1u);
+}
+
 TEST(Lanes, MoreThanTheRowsHaveNoPlace) {
   lanes l;
   for (std::size_t i = 0; i < lanes::most; ++i) EXPECT_EQ(l.place(0, 100), i);

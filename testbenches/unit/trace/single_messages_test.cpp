@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/payload/frame.h"
+#include "testbenches/bench/trace/stages_text.h"
 
 namespace rnic::bench::test {
 namespace {
@@ -181,6 +182,14 @@ TEST_F(SingleMessages, FramesSayWhichMessageAndItsLastOneWhereTheTimeWent) {
   EXPECT_EQ(text,
             "message 2 of 64 B, write 64 B, qpn 501 index 65535 of b, posted 1.249717 us before: a.root_complex post "
             "0.010 ns; b.adapter.responder commit 0.050 ns; line elsewhere 1234.507 ns, cable 15.150 ns");
+}
+
+TEST(StagesText, AStageThatEndsWithTheFirstBitIsBeforeIt) {
+  std::string text;
+  const sim::followed_request::way way{
+      100, {{"a", "x", sim::wait::none, 110}, {"a", "y", sim::wait::pcie, 130}, {"b", "wire", sim::wait::none, 131}}};
+  put_stages(way, 130, 0, text);
+  EXPECT_EQ(text, ": a x 0.010 ns, y 0.020 ns (pcie)");
 }
 
 }  // namespace

@@ -93,6 +93,30 @@ TEST(TraceWriter, MoreThanTheRowsAreAsynchronous) {
   EXPECT_EQ(phases, "be");
 }
 
+TEST(TraceWriter, NothingIsBeforeTheOrigin) {
+  const std::string file = file_for("origin.json");
+  trace_writer w(file, "");
+  w.set_origin(1'000'000);
+  const auto host = w.add_process("h1"), other = w.add_process("h2");
+  const auto block = w.add_block(host, "b"), peer = w.add_block(other, "b");
+  EXPECT_EQ(w.slice(block, "\"before\"", 999'999, 2'000'000, "").row, 0u);
+  const auto at = w.slice(block, "\"at\"", 1'000'000, 2'000'000, "");
+  EXPECT_NE(at.row, 0u);
+  const auto there = w.slice(peer, "\"there\"", 1'500'000, 2'000'000, "");
+  w.arrow(at, there);
+  w.arrow(there, at);
+  w.counter(host, "\"c\"", 0, 3);
+  w.close();
+  std::vector<nlohmann::json> ids, counters;
+  const nlohmann::json j = nlohmann::json::parse(text_of(file));
+  for (const nlohmann::json& e : j["traceEvents"]) {
+    if (e["ph"] == "s" || e["ph"] == "f") ids.push_back(e["id"]);
+    if (e["ph"] == "C") counters.push_back(e["ts"]);
+  }
+  EXPECT_EQ(ids, (std::vector<nlohmann::json>{1, 1, 2, 2})) << "each arrow has a number of its own";
+  EXPECT_EQ(counters, (std::vector<nlohmann::json>{0}));
+}
+
 TEST(TraceWriter, FileThatCannotBeWrittenIsTheUsersMistake) {
   EXPECT_THROW(trace_writer("/no/such/folder/trace.json", ""), usage_error);
   trace_writer w("/dev/full", "");
