@@ -16,9 +16,10 @@ from faults import Faults, run_checks  # noqa: E402
 
 REFERENCE = {
     "command": "run", "seed": 1, "version": "1", "counters": {"x": 5}, "parameters": "a = 1",
-    "all": {"goodput_gbps": 10.0, "completed": 1000, "latency": {"p50": 2.0, "p99": 4.0, "histogram": [{"count": 3}]}},
+    "all": {"goodput_gbps": 10.0, "completed": 1000, "unfinished": 0, "latency": {"p50": 2.0, "p99": 4.0, "histogram": [{"count": 3}]}},
     "rows": [{"size": 64, "limited_by": "wire", "rate": 5.0}, {"size": 128, "limited_by": "wire", "rate": 4.0}],
     "flows": [{"from": "h1", "to": "h2", "gbps": 1.5}],
+    "parts": [{"name": "x", "v": 1}, {"name": "x", "v": 2}], "samples": [{"v": 1}, {"v": 2}],
 }
 
 
@@ -60,6 +61,12 @@ def check(c):
     expect(put(*p99, value=4.1), 0, [], "--tolerance", "3")
     expect(put(*p99, value=4.1), 1, ["all.latency.p99"], "--tolerance", "2.4")
     expect(put(*p99, value=3.9), 1, ["all.latency.p99"], "--tolerance", "2.4")
+    # Per cent of the reference, 4.0: 2.5 of it are 2.56 of the other one.
+    expect(put(*p99, value=3.9), 0, [], "--tolerance", "2.5")
+    expect(put("all", "unfinished", value=1), 1, ["all.unfinished"], "--tolerance", "1000")
+    expect(put(*p99, value="4.0"), 1, ["all.latency.p99"], "--tolerance", "1000")
+    expect(put("parts", 1, "v", value=3), 1, ["parts.x#1.v"])
+    expect(put("samples", 1, "v", value=3), 1, ["samples.1.v"])
     expect(put(*p99, value=4.1), 0, [], "--tolerance", "all.latency.*=3")
     expect(put(*p99, value=4.1), 1, ["all.latency.p99"], "--tolerance", "3", "--tolerance", "*.p99=1")
     expect(put(*p99, value=4.1), 0, [], "--tolerance", "*.p99=1", "--tolerance", "3")
@@ -81,11 +88,15 @@ def check(c):
     suite = xml.etree.ElementTree.parse(report).getroot()
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
     c.expect(failed == ["all.latency.p99"] and suite.get("failures") == "1", "JUnit: %s" % failed)
-    c.expect(int(suite.get("tests")) == len(list(suite)) == 13, "JUnit: %s cases" % suite.get("tests"))
+    c.expect(int(suite.get("tests")) == len(list(suite)) == 20, "JUnit: %s cases" % suite.get("tests"))
     with open(result, encoding="utf-8") as f:
         j = json.load(f)
-    c.expect(j["compared"] == 13 and j["faults"] == 1 and j["differences"][0]["field"] == "all.latency.p99", "JSON: %s" % j)
+    c.expect(j["compared"] == 20 and j["faults"] == 1 and j["differences"][0]["field"] == "all.latency.p99", "JSON: %s" % j)
     c.expect(c.compare(nothing, "--junit", report)[0] == 2, "a report is overwritten")
+    odd = 'wire & "light" <fast>'
+    c.compare(put("all", odd, value=1), "--junit", report, "--overwrite")
+    names = [case.get("name") for case in xml.etree.ElementTree.parse(report).getroot()]
+    c.expect("all." + odd in names, "JUnit: an odd name is %s" % names)
     for arguments in ["--tolerance", "x"], ["--tolerance", "-1"], ["--tolerance", "a="], ["--field", "nothing.*"]:
         status, _, done = c.compare(nothing, *arguments)
         c.expect(status == 2 and len(done.stderr.splitlines()) == 1, "%s: %d %s" % (arguments, status, done.stderr))
