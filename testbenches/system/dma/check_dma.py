@@ -107,6 +107,34 @@ def check_formula(d):
                            row["gbps"], formula(test, size, lane, lanes, mps, 512, 256, 0.945), 4)
 
 
+def check_rates(d):
+    """Rates are of payload, and of transfers, from the first to the last that counts; both ways by themselves."""
+    for test in "bw_rd", "bw_wr", "bw_rdwr":
+        for offset in "0", "60":
+            row = d.one("--test", test, "--sizes", "256", "--offset", offset, "--count", "2000")
+            d.near("%s at %s: Gb/s" % (test, offset), row["gbps"], row["mtps"] * 256 * 8 / 1000, 0.001)
+    alone = min(d.one("--test", test, "--sizes", "512")["gbps"] for test in ("bw_rd", "bw_wr"))
+    both = d.one("--test", "bw_rdwr", "--sizes", "512")["gbps"]
+    d.expect(0.5 * alone < both <= 1.01 * alone, "each way: %.2f Gb/s, alone %.2f" % (both, alone))
+    one = d.one("--test", "lat_rd", "--sizes", "64", "--count", "1")
+    d.expect(one["min_ns"] == one["max_ns"] == one["median_ns"] > 500, "one transfer: %s" % one)
+
+
+def check_places(d):
+    row = d.one("--test", "bw_rd", "--sizes", "4096", "--iommu", "--window", "8K", "--pattern", "sequential", "--count", "8")
+    d.expect(row["counters"]["root.iommu.walks"] == 2, "both places of two: %s" % row["counters"])
+    # Of 16384 pages hardly one is met twice: a pair is a write and a read of one place, and one walk.
+    row = d.one("--test", "lat_wrrd", "--sizes", "64", "--iommu", "--window", "64M", "--count", "400")
+    d.near("a walk for a pair", row["counters"]["root.iommu.walks"], 500, 5)
+    rows = d.rows("--test", "LAT_RD,Bw_Wr", "--sizes", "64", "--count", "100")
+    d.expect(set(rows) == {("lat_rd", 64), ("bw_wr", 64)}, "names in capitals: %s" % set(rows))
+    done = subprocess.run([d.program, "dma", "--quiet", "--test", "bw_rd", "--sizes", "64", "--iommu", "--window", "512K",
+                           "--pattern", "sequential", "--count", "1024"], capture_output=True, text=True, timeout=60)
+    # 128 pages, of 64 lines each the first misses, but for those that are asked for while it is walked for.
+    hits = float(done.stdout.split()[-1])
+    d.expect(50 < hits < 100, "IOTLB hits: %s" % done.stdout)
+
+
 def check_memory(d):
     def median(*arguments):
         return d.one("--test", "lat_rd", "--sizes", "64", *arguments)["median_ns"]
@@ -116,6 +144,18 @@ def check_memory(d):
     d.expect(median("--cache", "device", "--node", "remote") == warm, "what the device wrote is in its socket's cache")
     d.expect(median("--cache", "device", "--window", "16M") > warm, "but not all of 16 MB")
     d.expect(median("--window", "64M") > warm, "a window beyond the LLC")
+    d.expect(median("--node", "remote") == median("--node", "remote", "--cache", "none"), "the other socket's cache")
+    # What the device may allocate in the cache it finds there, all of it; of a larger window that is the end.
+    with open(os.path.join(d.folder, "cache.txt"), "w+", encoding="utf-8") as f:
+        subprocess.run([d.program, "parameters"], stdout=f, check=True, timeout=60)
+        f.seek(0)
+        size = {w[0]: int(w[2]) for w in map(str.split, f) if len(w) > 2 and ".io_cache_" in w[0] and w[1] == "="}
+    d.expect(len(size) == 2, "parameters: %s" % size)
+    share = str(64 * size.get("host.io_cache_sets", 1) * size.get("host.io_cache_ways", 1))
+    row = d.one("--test", "lat_rd", "--sizes", "64", "--cache", "device", "--window", share, "--count", "1000")
+    d.near("what the device wrote, %s bytes" % share, row["p95_ns"], warm, 2)
+    d.near("the begin of 16 MB", median("--cache", "device", "--window", "16M", "--pattern", "sequential", "--count", "100") -
+           warm, 70, 5)
     d.expect(median("--window", "64M", "--llc", "64M") == warm, "a larger LLC")
     line = d.rows("--test", "bw_rd", "--sizes", "256", "--count", "4000")[("bw_rd", 256)]["gbps"]
     off = d.rows("--test", "bw_rd", "--sizes", "256", "--offset", "4", "--count", "4000")[("bw_rd", 256)]["gbps"]
@@ -167,6 +207,7 @@ def check_same_results(d):
 def check_refusals(d):
     for arguments, words in ((["--test", "bw"], ["--test", "bw_rdwr"]), (["--sizes", "0"], ["--sizes"]),
                              (["--window", "128", "--sizes", "256"], ["--window", "256"]),
+                             (["--window", "127", "--offset", "60", "--sizes", "64"], ["--window", "127"]),
                              (["--node", "far"], ["--node", "remote"]), (["--offset", "64"], ["--offset"]),
                              (["--set", "host.iommu.ways=7", "--iommu"], ["ways", "128"]),
                              (["--set", "host.iommu.levels=2"], ["host.iommu.levels", "3 to 5"]),
@@ -182,5 +223,6 @@ def check_refusals(d):
 
 
 if __name__ == "__main__":
-    sys.exit(run_checks(__doc__, Dma, (check_published, check_published_iommu, check_formula, check_memory, check_iommu,
+    sys.exit(run_checks(__doc__, Dma, (check_published, check_published_iommu, check_formula, check_rates,
+                                       check_places, check_memory, check_iommu,
                                        check_jitter, check_same_results, check_refusals)))
