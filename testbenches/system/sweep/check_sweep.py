@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import tomllib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from faults import Faults, run_checks  # noqa: E402
@@ -61,6 +62,8 @@ class Sweeps(Faults):
             self.expect(row["error"] == point.get("error", "") == line["error"], "error of point %s" % row["point"])
             for name, value in axes.items():
                 self.expect(same(row[name], value) and line["axis " + name] == value, "axis %s of %s" % (name, row))
+            known = {"point", "status", "error"} | {"axis " + a for a in axes} | set(results)
+            self.expect(all(line[n] is None for n in line if n not in known), "%s: what is missing is NULL" % line)
             for name, value in results.items():
                 self.expect(same(row[name], value) and line[name] == value, "%s: %s, %s and %s" %
                             (name, row[name], value, line[name]))
@@ -101,6 +104,25 @@ def check_grid(s):
             expected = json.load(f)["rows"][0]["typical_us"]
         got = row["rows.%s.typical_us" % row["latency.sizes"]]
         s.expect(float(got) == expected, "point %s: %s us, alone %s us" % (row["point"], got, expected))
+    # Whole numbers are rounded; the last one is what was asked for, however the others come out.
+    rows, _, _ = s.sweep('experiment = "latency.toml"\n[axes]\n"latency.sizes" = { from = 1, to = 4, steps = 3 }\n')
+    s.expect([r["latency.sizes"] for r in rows] == ["1", "3", "4"], "range: %s" % rows)
+    rows, _, out = s.sweep('experiment = "load.toml"\n[axes]\n'
+                           '"workload.1.rate_mpps" = { from = 0.3, to = 0.9, steps = 4, scale = "log" }\n')
+    s.expect([r["workload.1.rate_mpps"] for r in rows][::3] == ["0.3", "0.9"], "range: %s" % rows)
+    for number, rate in (1, 0.3), (4, 0.9):
+        with open(os.path.join(out, "points", "%06d.toml" % number), "rb") as f:
+            workloads = tomllib.load(f)["workload"]
+        s.expect([w.get("rate_mpps") for w in workloads] == [rate, None], "workload.1 is the first: %s" % workloads)
+    # A point of another experiment is run again.
+    first = os.path.join(out, "points", "000001")
+    with open(first + ".toml", encoding="utf-8") as f:
+        own = f.read()
+    with open(first + ".toml", "w", encoding="utf-8") as f:
+        f.write(own.replace("0.3", "0.4"))
+    s.call(s.path("sweep%d.toml" % s.number), "--out", out, "--quiet")
+    with open(first + ".toml", encoding="utf-8") as f:
+        s.expect(f.read() == own, "a point of another experiment was taken")
     # The same sweep again runs nothing.
     before = {e.name: e.stat().st_mtime_ns for e in os.scandir(os.path.join(out, "points"))}
     s.call(s.path("sweep%d.toml" % s.number), "--out", out, "--quiet")
@@ -124,6 +146,9 @@ def check_hypercube(s):
     rows, _, _ = s.sweep(text)
     parts = sorted(int((float(r["workload.rpc.rate_mpps"]) - 0.1) / 0.1) for r in rows)
     s.expect(parts == list(range(20)), "hypercube: rates are in parts %s" % parts)
+    orders = [sorted(range(20), key=lambda i, axis=axis: float(rows[i][axis])) for axis in
+              ("workload.rpc.rate_mpps", "parameters.host.llc_read_ps")]
+    s.expect(orders[0] != orders[1] and list(range(20)) not in orders, "hypercube: axes rise together: %s" % orders)
     logs = sorted(int(len(rows) * (math.log10(float(r["parameters.host.llc_read_ps"])) - 5) / 2) for r in rows)
     s.expect(sum(abs(a - b) for a, b in zip(logs, range(20))) <= 2, "hypercube: logarithms are in parts %s" % logs)
     s.expect(sorted(r["workload.rpc.size"] for r in rows) == ["256"] * 10 + ["64"] * 10, "hypercube: sizes")
@@ -138,6 +163,9 @@ def check_failures(s):
     s.expect([r["status"] for r in rows] == ["ok", "refused", "ok"], "failures: %s" % rows)
     s.expect("99999999999" in rows[1]["error"] and "point 2 refused" in done.stderr, "failures: %s" % done.stderr)
     s.expect("2 ok, 1 refused" in done.stdout, "failures: %s" % done.stdout)
+    # RFC 4180: what has commas and quotes is one field.
+    odd, _, _ = s.sweep('experiment = "latency.toml"\n[axes]\n"latency.verb" = [\'a "b", c\']\n', status=1)
+    s.expect(odd[0]["latency.verb"] == 'a "b", c' and odd[0]["status"] == "refused", "failures: %s" % odd)
     # Another sweep does not take its folder, and leaves it as it is.
     before = sorted(os.listdir(out))
     s.write('experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2]\n', "other.toml")

@@ -97,7 +97,11 @@ struct notes final : frame_notes_if {
 
 class PortCapture : public ::testing::Test {
  protected:
-  PortCapture() : path(::testing::TempDir() + "rnic_port_capture.pcapng") { std::remove(path.c_str()); }
+  PortCapture()
+      : path(::testing::TempDir() + "rnic_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+             ".pcapng") {
+    std::remove(path.c_str());
+  }
   ~PortCapture() override { std::remove(path.c_str()); }
   file_content content() const { return block_reader(path).all(); }
   std::string path;
@@ -177,7 +181,27 @@ TEST_F(PortCapture, AWrongFcsIsSeenWithFcsAlone) {
     EXPECT_EQ(c.fcs_bytes, (std::vector<std::string>(2, with ? "\4" : "")));
     ASSERT_EQ(c.packets.size(), with ? 2u : 1u);
     EXPECT_EQ(c.packets.front().length, with ? 68u : 60u);
+    // draft-ietf-opsawg-pcapng 4.3.1: bits 8 to 5 of the flags are the length of the FCS.
+    EXPECT_EQ(c.packets.front().flags, with ? outbound | 4u << 5 : std::uint32_t{inbound});
   }
+}
+
+// What is told later may be earlier, as long as it is not older than the writer waits; what one port sends at one time
+// stays in its order.
+TEST_F(PortCapture, FramesWaitForEarlierOnes) {
+  capture_writer::config options;
+  options.reorder_ps = 1'000'000;
+  port_capture w(path, options);
+  w.add_port("a");
+  w.add_port("b");
+  for (std::uint8_t n = 1; n <= 3; ++n) w.sent(0, *frame_of(pool, 60, n), 5'000'000);
+  w.sent(1, *frame_of(pool, 60, 4), 4'500'000);
+  w.sent(1, *frame_of(pool, 60, 5), 6'000'000);
+  w.sent(0, *frame_of(pool, 60, 6), 5'000'000);
+  w.close();
+  std::string order;
+  for (const packet& p : content().packets) order += std::to_string(p.first);
+  EXPECT_EQ(order, "412365");
 }
 
 TEST_F(PortCapture, PortsAreThereWithoutFramesAndAFileOfTheUsersStays) {

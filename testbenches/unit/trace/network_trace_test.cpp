@@ -53,7 +53,9 @@ struct read_trace {
 
 class NetworkTrace : public ::testing::Test {
  protected:
-  NetworkTrace() : path(::testing::TempDir() + "rnic_network_trace.json") {
+  NetworkTrace()
+      : path(::testing::TempDir() + "rnic_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+             ".trace.json") {
     system.hosts = {{"a", nullptr, nullptr}, {"b", nullptr, nullptr}};
     system.switches = {"s1"};
     system.statistics = &statistics;

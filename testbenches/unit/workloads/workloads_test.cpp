@@ -205,5 +205,29 @@ TEST(LatencyRecord, TheHistogramHasEachSampleInItsBin) {
   EXPECT_TRUE(bench::histogram_of(latency_record()).empty());
 }
 
+// Twenty bins of a decade: the first of them ends at 10^(1/20) times its begin.
+TEST(LatencyRecord, TheHistogramHasBinsOfEachDecade) {
+  latency_record r;
+  r.add(1000);
+  r.add(999'999);
+  const auto bins = bench::histogram_of(r);
+  ASSERT_EQ(bins.size(), 60u);
+  EXPECT_NEAR(bins.front().to_ps / bins.front().from_ps, 1.1220184543, 1e-9);
+  EXPECT_NEAR(bins[20].from_ps, 10'000, 1e-6);
+  EXPECT_EQ(bench::histogram_of(r, 5).size(), 15u);
+}
+
+TEST(LatencyRecord, WhatIsAddedOfAnotherOneIsInOrder) {
+  latency_record all, more;
+  all.add(30);
+  all.add(50);
+  EXPECT_EQ(all.quantile(1), 50u);
+  more.add(10);
+  more.add(40);
+  all.add(more);
+  EXPECT_EQ(all.samples(), (std::vector<sim::time_ps>{10, 30, 40, 50}));
+  EXPECT_EQ(all.quantile(0.5), 30u);
+}
+
 }  // namespace
 }  // namespace rnic::workloads
