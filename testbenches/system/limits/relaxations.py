@@ -3,6 +3,7 @@
 draw.py share."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -54,8 +55,9 @@ RELAXED = {
     "histories": {"adapter.responder.histories.entries": 16},
     "descriptor fetch": {"adapter.requester.prefetch_bytes": 2},
 }
+NEXT = "next"  # one more
 # What these may be at most.
-MOST = {"adapter.pcie.width": 16, "adapter.pcie.generation": 4, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
+MOST = {"adapter.pcie.width": 16, "adapter.pcie.dll_efficiency_permille": 1000, "adapter.pcie.generation": 4, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
         "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
         "adapter.requester.processing_units": 32, "adapter.responder.read_gathers": 64, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
         "host.posted_data": 2047}
@@ -129,6 +131,8 @@ def relaxed(arguments, values, settings):
                 del out[out.index(name):out.index(name) + 2]
                 changed = True
             continue
+        if name == "adapter.port.rate_mbps" and "--topology" in out:  # the lines of a network say it
+            continue
         if name == "--topology":  # "incast@40000": its lines' rate in Mb/s
             if name in out:
                 shape, rate = out[out.index(name) + 1].split("@")
@@ -148,7 +152,11 @@ def relaxed(arguments, values, settings):
                 out += [name, str(new)]
             changed = True
             continue
-        if isinstance(more, str):
+        if more == NEXT:
+            new = min(int(values[name]) + 1, MOST[name])
+            if new == int(values[name]):
+                continue
+        elif isinstance(more, str):
             new = more
             if new == values[name]:
                 continue
@@ -171,7 +179,7 @@ def same(x, y):
 
 def parts_of(named):
     """The resources of a name: of "A and B" more of both is needed."""
-    return [named] if named.startswith(("window", "order of")) else named.split(" and ")
+    return re.split(r" and (?!latency\))", named)
 
 
 def key_of(part, known):
