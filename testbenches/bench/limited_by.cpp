@@ -19,7 +19,10 @@ constexpr double saturated = 0.92, evident = 0.98, mostly = 0.5, largely = 0.7;
 constexpr double saturated_group = 0.85;
 /// Units in use, between grants: what feeds them alone would leave them more to wait for.
 constexpr double fed = 0.95;
-constexpr std::uint64_t shortest_descriptor = 64;  // bytes of a send queue
+/// With that much more of something alone what had as much less time left is the next one to limit: both are named.
+constexpr double closely = 0.03;
+/// Of the time of all units, for one thing.
+constexpr double queued = 0.85;
 constexpr const char* window = "window (depth and latency)";
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
@@ -65,18 +68,19 @@ std::string kind_of(const std::string& name) {
 
 class limit_finder {
  public:
-  limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
-               unsigned depth)
+  limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, const offered_load& load)
       : system_(system),
         before_(before),
         after_(after),
-        qps_(qps),
-        depth_(depth),
+        load_(load),
+        qps_(load.qps),
         shares_(shares_between(before, after)) {
     for (unsigned side = 0; side < 2; ++side) {
       all_units_[side] = system.built_from(side).adapter.requester.processing_units;
-      units_[side] = std::min(qps, all_units_[side]);
+      units_[side] = std::min(qps_, all_units_[side]);
+      take_spare_polls(side);
     }
+    std::stable_sort(shares_.begin(), shares_.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
     for (std::size_t i = 0; still_.empty() && i < after.standstills.size(); ++i)
       if (portion(after.standstills[i].second - before.standstills[i].second) > mostly)
         still_ = after.standstills[i].first;
@@ -87,17 +91,17 @@ class limit_finder {
     // An engine that has some time left is not what limits when something was waited for in all of that as well.
     if (!busiest.name.empty() && busiest.part >= evident) return with_equals(busiest);
     const candidate held = of_waiting();
-    const std::string instead = of_behind_processor(busiest);
+    const std::string instead = of_behind_processor();
     if (!instead.empty()) return instead;
     if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_equals(busiest);
     for (const std::string& name :
          {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_units(saturated)})
       if (!name.empty()) return name;
     const std::string units = of_units(saturated_group);
-    if (!still_.empty() || !units.empty()) return !still_.empty() ? still_ : units;
+    if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_turns(), of_contexts(0)})
       if (!name.empty()) return name;
-    return window;
+    return polling_.empty() ? window : polling_ + " and " + window;
   }
 
  private:
@@ -112,18 +116,36 @@ class limit_finder {
   }
   std::string adapter(unsigned i) const { return "adapter " + system_.name(i); }
 
+  /// A processor that has time left polls more often, and finds less each time: it is in use for what it could not have
+  /// done with fewer polls.
+  void take_spare_polls(unsigned side) {
+    const double spare = portion(after_.spare_ps[side] - before_.spare_ps[side]);
+    for (share& s : shares_) {
+      if (!is_processor_of(s.name, side) || s.busy < spare) continue;
+      if (s.busy >= saturated && spare > closely) polling_ = s.name;
+      s.busy -= spare;
+      return;  // the busiest one is the program's
+    }
+  }
+  /// The host's own, or that of a guest.
+  bool is_processor_of(const std::string& name, unsigned side) const {
+    const std::string own = system_.name(side), guest = ", " + own;
+    return name == "processor " + own || (kind_of(name) == "processor" && name.size() > guest.size() &&
+                                          name.compare(name.size() - guest.size(), guest.size(), guest) == 0);
+  }
+
   /// What was waited for nearly all of the time.
   candidate of_waiting() const {
     const candidate pcie = of_pcie();
-    if (!pcie.name.empty()) return pcie;
+    if (!pcie.name.empty()) return with_fetched(pcie);
     const candidate places = of_places(saturated), payload = of_payload();
     return payload.part > places.part ? payload : places;
   }
 
-  /// A processor that has time left polls more often than it would have to. So it does not limit when something else
-  /// was taken or in use for nearly as long: that, or nothing.
-  std::string of_behind_processor(const candidate& busiest) const {
-    if (kind_of(busiest.name) != "processor") return {};
+  /// A processor that had time left in its polls does not limit when something else was taken or in use for nearly as
+  /// long.
+  std::string of_behind_processor() const {
+    if (polling_.empty()) return {};
     for (const share& s : shares_)
       if (!group_of(s.name).empty() && s.busy >= saturated_group) {
         const std::string several = of_several(s, saturated_group);
@@ -173,7 +195,7 @@ class limit_finder {
     const bool is_resource =
         std::any_of(shares_.begin(), shares_.end(), [&](const share& s) { return s.name == busiest.name; });
     if (!is_resource || !group_of(busiest.name).empty()) return busiest.name;
-    const double least = busiest.part - (busiest.part >= evident ? 0.01 : 0.003);
+    const double least = busiest.part / (1 + closely);
     std::vector<std::string> kinds{kind_of(busiest.name)};
     std::string all = busiest.name;
     for (const share& s : shares_) {
@@ -189,17 +211,15 @@ class limit_finder {
     const std::string fetched = kinds.front() == "PCIe" ? of_places(saturated).name : std::string();
     if (is_fetched(fetched)) return all + " and " + fetched;
     const std::string units = of_fed_units(busiest.name);
-    return units.empty() ? all : all + " and " + units;
+    if (!units.empty()) return all + " and " + units;
+    return all == polling_ ? all + " and " + window : all;
   }
 
   /// A processor feeds the units. When all of those are in use as well that so few queue pairs can occupy, they are as
   /// slow; many are in use for what waits for the processor's next message.
   std::string of_fed_units(const std::string& feeder) const {
     for (unsigned i = 0; i < 2; ++i) {
-      const std::string own = system_.name(i), guest = ", " + own;
-      const bool is_guests = kind_of(feeder) == "processor" && feeder.size() > guest.size() &&
-                             feeder.compare(feeder.size() - guest.size(), guest.size(), guest) == 0;
-      if ((feeder != "processor " + own && !is_guests) || qps_ >= all_units_[i] || !units_in_use(i, fed)) continue;
+      if (!is_processor_of(feeder, i) || qps_ >= all_units_[i] || !units_in_use(i, fed)) continue;
       const std::string units = of_units(fed);
       return units.rfind("processing units", 0) == 0 ? units : std::string();
     }
@@ -283,13 +303,41 @@ class limit_finder {
     return longest;
   }
 
+  /// Entries of a cache are fetched with tags and credits: more of either leaves the other.
+  candidate with_fetched(candidate pcie) const {
+    const std::string fetched = of_places(saturated).name;
+    if (is_fetched(fetched)) pcie.name += " and " + fetched;
+    return pcie;
+  }
+
+  /// Reads of payload of an adapter, or what these wait for themselves.
+  std::string of_payload_reads(unsigned i) const {
+    const double tags = std::max(waits("pcie interface", i, "tags"), waits("pcie issue", i, "tags"));
+    const double credits = std::max(waits("pcie interface", i, "credits"), waits("pcie issue", i, "credits"));
+    if (std::max(tags, credits) < largely) return "payload reads of " + adapter(i);
+    return tags > credits ? "PCIe tags of " + adapter(i) : "PCIe credits of host " + system_.name(i);
+  }
+
+  /// What queue pairs stood still for that had no room behind gather. Without pauses that is payload in front of them;
+  /// else what the peer's responder, which takes nothing, waits for.
+  std::string of_pauses() const {
+    for (unsigned i = 0; i < 2; ++i) {
+      if (still_ != "pauses of " + system_.neighbour(i)) continue;
+      if (!is_paused(i)) return of_payload_reads(i);
+      const std::string fetched = of_places(much, adapter(1 - i)).name;
+      if (held("icrc check engine", 1 - i, "responder") >= mostly && is_fetched(fetched)) return fetched;
+    }
+    return still_;
+  }
+
   /// What goes out may not, for some of the time.
   bool is_paused(unsigned i) const { return portion(after_.paused_ps[i] - before_.paused_ps[i]) >= 0.05; }
 
-  /// What has places for several at once, which were all taken.
-  candidate of_places(double least) const {
+  /// What has places for several at once, which were all taken; `of` that adapter alone.
+  candidate of_places(double least, const std::string& of = {}) const {
     candidate longest;
     for (std::size_t i = 0; i < after_.taken.size(); ++i) {
+      if (!of.empty() && side_of(after_.taken[i].first) != " of " + of) continue;
       const double part = portion(after_.taken[i].second - before_.taken[i].second);
       if (part >= least && part > longest.part) longest = {after_.taken[i].first, part};
     }
@@ -305,7 +353,7 @@ class limit_finder {
       const bool stands = still_ == "pauses of " + system_.neighbour(i);
       const double out = stands ? payload : std::min(payload, waits("requester send engine", i, "egress credits"));
       const double part = std::max(out, held("read generator ask", i, "gathers"));
-      if (part >= saturated && part > longest.part) longest = {"payload reads of " + adapter(i), part};
+      if (part >= saturated && part > longest.part) longest = {of_payload_reads(i), part};
     }
     return longest;
   }
@@ -316,21 +364,30 @@ class limit_finder {
       if (!units_in_use(i, part) || still_ == "pauses of " + system_.neighbour(i)) continue;
       const double descriptors = portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]);
       const double in_use = portion(after_.units_ps[i] - before_.units_ps[i]);
-      // Of a window that one fetch brings, only a deeper one has more descriptors to bring.
-      const std::uint64_t fetched = system_.built_from(i).adapter.requester.prefetch_bytes;
-      if (descriptors >= mostly * in_use && depth_ * shortest_descriptor <= fetched) return window;
+      // A unit that waits for what software has only just posted, or for the end of a queue.
+      const double empty = portion(after_.unit_empty_ps[i] - before_.unit_empty_ps[i]);
+      if (empty >= much * in_use) return window;
       // More units would wait for more descriptors at once.
-      if (still_.empty() && qps_ < all_units_[i] && descriptors >= largely * in_use)
+      if (still_.empty() && descriptors - empty >= (qps_ < all_units_[i] ? mostly : queued) * in_use)
         return "descriptor fetch of " + adapter(i);
       const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
+      if (engine >= saturated_group && service_of(i) >= saturated_group)
+        return "requester send engine of " + adapter(i) + " and processing units of " + adapter(i);
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
       const double payload = held("gather leave", i, "payload");
       if ((room >= mostly && payload >= mostly) ||
           (room >= much && engine + room >= saturated && payload >= saturated_group))
-        return "payload reads of " + adapter(i);
+        return of_payload_reads(i);
       return "processing units of " + adapter(i);
     }
     return {};
+  }
+  /// Part of the time that the units' own work on the messages takes, of the units that so many queue pairs can occupy.
+  double service_of(unsigned i) const {
+    const auto& adapter = system_.built_from(i).adapter;
+    const std::uint64_t cycles = (after_.wqes[i] - before_.wqes[i]) *
+                                 (load_.fetches ? adapter.requester.read_wqe_cycles : adapter.requester.wqe_cycles);
+    return portion(cycles * sim::ps_per_s / (std::uint64_t{adapter.clock_khz} * 1000)) / units_[i];
   }
   /// Of few queue pairs that are served or stand still, in turn, all of the time: both.
   std::string of_turns() const {
@@ -355,17 +412,19 @@ class limit_finder {
   hosts::pair_if& system_;
   const utilisation& before_;
   const utilisation& after_;
-  unsigned qps_, depth_;
+  offered_load load_;
+  unsigned qps_;
   std::array<unsigned, 2> all_units_{}, units_{};  // of each adapter; those that so many queue pairs can occupy
   std::vector<share> shares_;
-  std::string still_;  // the first of the standstills that lasted for most of the time
+  std::string polling_;  // a processor that was in use all of the time, but only with its spare polls
+  std::string still_;    // the first of the standstills that lasted for most of the time
 };
 
 }  // namespace
 
-std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
-                       unsigned depth) {
-  return limit_finder(system, before, after, qps, depth).find();
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after,
+                       const offered_load& load) {
+  return limit_finder(system, before, after, load).find();
 }
 
 }  // namespace rnic::bench

@@ -16,6 +16,7 @@ constexpr unsigned most_posted = 32;  // requests of a call of post_send
 // Of a receiver, until it asks whether anything is under way; and until it does not ask any more.
 constexpr sim::time_ps long_silence = 100 * sim::ps_per_us, longest_silence = sim::ps_per_s;
 constexpr sim::time_ps look_again = sim::ps_per_us;
+constexpr int waited_poll = -1;
 
 }  // namespace
 
@@ -113,6 +114,7 @@ bool stream::take_completions() {
   std::array<ibv_wc, workloads::poll_batch> wc{};
   const int n = sender_.device->poll_cq(send_cq_, workloads::poll_batch, wc.data());
   hosts::require(n, "poll_cq");
+  note_poll(0, n);
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
       throw hosts::message_failed(wc[static_cast<unsigned>(i)]);
@@ -123,6 +125,17 @@ bool stream::take_completions() {
     note_room(static_cast<std::uint32_t>(wc[static_cast<unsigned>(i)].wr_id));
   }
   return n > 0;
+}
+
+/// A sender's window may not have so many completions as a poll can take. wait_cq() ends with a poll that takes nothing
+/// of what is there. One that finds nothing, behind a post, has its cost however much time is left.
+void stream::note_poll(unsigned end, int found) {
+  const hosts::endpoint& polls = end == 0 ? sender_ : receiver_;
+  const host_driver::config& cost = system_.built_from(&polls == &system_.a() ? 0 : 1).driver;
+  const double of_window = static_cast<double>(config_.qps) * std::max(1u, config_.depth / signal_every_);
+  const double most = end == 0 ? std::min<double>(workloads::poll_batch, of_window) : workloads::poll_batch;
+  const double spent = found == 0 ? 0 : static_cast<double>(cost.poll_ns) * sim::ps_per_ns;
+  spare_ps_[end] += spent * std::max(0.0, 1 - std::max(found, 0) / most);
 }
 
 void stream::post_receives(std::uint32_t size) {
@@ -144,6 +157,7 @@ bool stream::take_receives() {
   std::array<ibv_wc, workloads::poll_batch> wc{};
   const int n = receiver_.device->poll_cq(receive_cq_, workloads::poll_batch, wc.data());
   hosts::require(n, "poll_cq");
+  note_poll(1, n);
   if (n != 0) {
     const sim::time_ps now = system_.now_ps();
     longest_gap_ = std::max(longest_gap_, now - last_receive_);
@@ -240,6 +254,10 @@ void stream::run_host(hosts::endpoint& e, const work& w) {
       e.device->wait_cq(out->send_cq_, 0, none.data(), receiving ? 200 * sim::ps_per_ns : 0);
     else
       e.device->wait_cq(in->receive_cq_, 0, none.data(), in->unreliable() ? long_silence : 0);
+    if (sending)
+      out->note_poll(0, waited_poll);
+    else
+      in->note_poll(1, waited_poll);
   }
   e.bus->run_ahead(false);
 }

@@ -56,6 +56,9 @@ class stream {
   void check_content(std::uint32_t size) const;
   /// Messages of the last run that were sent and not received; 0 for verbs that no receive belongs to.
   std::uint64_t lost() const { return receives() ? target_ - received_ : 0; }
+  /// Processor time since the beginning that the sender's host (0) and the receiver's (1) have spent on polls which
+  /// found less than they could have: one with less time left would poll less often, and find more.
+  std::uint64_t spare_ps(unsigned end) const { return static_cast<std::uint64_t>(spare_ps_[end]); }
 
  private:
   struct lane {
@@ -83,6 +86,7 @@ class stream {
   bool take_completions();
   void post_receives(std::uint32_t size);
   bool take_receives();
+  void note_poll(unsigned end, int found);
   /// Offset of a message in the buffers; `nth` counts the messages of its queue pair.
   std::uint64_t slot(std::uint32_t lane_index, std::uint64_t nth = 0) const {
     return headroom_ + (config_.places == 0 ? lane_index : (lane_index + nth) % config_.places) * stride_;
@@ -106,6 +110,7 @@ class stream {
   sim::time_ps last_receive_ = 0;
   sim::time_ps longest_gap_ = 0;  // between two of this run
   unsigned signal_every_ = 1;
+  double spare_ps_[2] = {};
 };
 
 }  // namespace rnic::bench

@@ -177,6 +177,8 @@ utilisation measure_utilisation(hosts::pair_if& system) {
     u.units_ps[side] = of("requester.unit_busy_cycles");
     u.unit_contexts_ps[side] = of("requester.unit_context_cycles");
     u.unit_descriptors_ps[side] = of("requester.unit_descriptor_cycles");
+    u.wqes[side] = system.statistics().value(own + ".adapter.requester.wqes");
+    u.unit_empty_ps[side] = of("requester.unit_empty_cycles");
     for (const all_taken& t : taken_places) u.taken.emplace_back(t.name + own, of(t.counter));
     u.paused_ps[side] = longest_pause(system.statistics(), own + ".adapter");
     for (const char* port : {".adapter.port1", ".adapter.port2"})

@@ -30,6 +30,9 @@ struct utilisation {
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
   std::array<std::uint64_t, 2> unit_contexts_ps{};     ///< of these, for contexts that were not on chip,
   std::array<std::uint64_t, 2> unit_descriptors_ps{};  ///< and for descriptors
+  std::array<std::uint64_t, 2> unit_empty_ps{};        ///< of those, while software had nothing else posted
+  std::array<std::uint64_t, 2> wqes{};                 ///< that the units have executed
+  std::array<std::uint64_t, 2> spare_ps{};             ///< processors, for polls that found little (stream::spare_ps)
   std::array<std::uint64_t, 2> paused_ps{};            ///< their ports, of the priority that was so for longest
   std::array<std::uint64_t, 2> dropped{};              ///< frames for which their ports had no room
   /// Time in which as many were under way at once as can be: "payload reads of adapter a". Several may have one name.
@@ -66,37 +69,50 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 /// What queue pairs stood still for between two measurements, 0 to 1, the longest first; none that is 0.
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
-/// Name of what limited a run in which each sender used `qps` queue pairs with windows of `depth` messages:
+/// What each sender of a run did.
+struct offered_load {
+  unsigned qps = 1;      ///< queue pairs
+  bool fetches = false;  ///< READs or atomics
+};
+
+/// Name of what limited a run in which each sender had this load:
 /// 1. the busiest resource when it was in use for at least 92 % of the time; its contexts where a send or READ engine
 ///    stood still for them for more than a quarter of it. Of the engines of an atomic unit that must be all of them (85
 ///    % on average); where it is as many as there are queue pairs, it is the order of each one's atomics, and where the
 ///    next one waits for a lock, the locks. They come behind what was in use as long and has no more time left (98 %).
-///    Equal ones of other kinds are named with it ("A and B"): more of one of them gives nothing. So are processing
-///    units that a processor feeds, where there are more of them than queue pairs and these had theirs for 95 %, and
-///    contexts or histories with the link that they are fetched over. Below 98 %, what was waited for in more of the
-///    time (4 to 6) comes before it, and before a processor, which polls more often the more time it has left, what was
-///    taken (5) or in use (atomics) for 85 %;
+///    Those of other kinds that have at most 3 % more time left are named with it ("A and B"): more of one of them
+///    alone gives no more. So are processing units that a processor feeds, where there are more of them than queue
+///    pairs and these had theirs for 95 %, and contexts or histories with the link that they are fetched over. Below 98
+///    %, what was waited for in more of the time (4 to 6) comes before it. A processor that has time left polls more
+///    often: it is in use for what is not spare in its polls (spare_ps). Where that is more than 3 %, the window is
+///    named with it, and what was taken (5) or in use (atomics) for 85 % comes before it;
 /// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
 ///    not ready;
 /// 3. the contexts, when the processing units that so many queue pairs can occupy were in use, and waited for them for
 ///    half of the time or the send engine stood still for them;
 /// 4. tags or credits of PCIe, when what went to a host waited for nothing else: what was waited for the longest. An
-///    engine that was itself in use for 85 % waits for nothing else than itself;
+///    engine that was itself in use for 85 % waits for nothing else than itself. With contexts or histories that are
+///    fetched with them all of the time;
 /// 5. what has places for several at once that were all taken: fetches of contexts or histories, reads of payload;
 /// 6. the reads of payload, when gather or the READ generator waited for nothing else, there was no room behind it
-///    (egress credits, gathers), and the port was not paused;
+///    (egress credits, gathers), and the port was not paused; where these wait for tags or credits in 70 %, those. So
+///    it is wherever the reads of payload are meant;
 /// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
-/// 8. when the processing units were in use and the port was not paused: of these for half of the time for descriptors
-///    of which one fetch brings a whole window, the window; the fetch of descriptors, where fewer queue pairs than
-///    units wait for it in 70 %; the send engine in use for 85 %; the reads of payload, when the send engine waits for
-///    room, and gather for payload, in half of the time; else the service of a queue pair;
-/// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
+/// 8. when the processing units were in use and the port was not paused: of these for a quarter of the time for
+///    descriptors of a queue that had been empty, or for its end, the window; the fetch of descriptors, where they wait
+///    for those of queues that go on in half of the time (85 % where there are as many queue pairs as units); the send
+///    engine in use for 85 %, with the units where their own service takes as long; the reads of payload, when the send
+///    engine waits for room, and gather for payload, in half of the time; else the service of a queue pair;
+/// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
+///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder
+///    where that is held up for half of the time and they were all being fetched for a quarter;
 /// 10. processing units that were in use for 85 %;
 /// 11. of few queue pairs that either are served or stand still, together for 92 %: both;
-/// 12. contexts, when units that waited for them were all taken for half of the time, or the window.
+/// 12. contexts, when units that waited for them were all taken for half of the time, or the window (with a processor
+///    that polled in all the time that it had left).
 /// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so
 /// many are under way for as long as each takes: what shortens that gives something as well.
-std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps,
-                       unsigned depth);
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after,
+                       const offered_load& load);
 
 }  // namespace rnic::bench

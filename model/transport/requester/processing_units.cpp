@@ -148,6 +148,7 @@ void processing_units::open_context(send_unit& u) {
     if (!r.turn.has_work) return units_.end_turn(u, report_kind::idle);
   }
   u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.turn.has_work;
+  u.at_wqe.behind_end = u.grant.doorbell && !r.turn.has_work && !r.turn.stalled;
   r.turn.has_work = false;
   r.turn.priority = c->dest.priority & 7;
   contexts_.pin(qpn);

@@ -96,7 +96,9 @@ void queue_reader::forget_all() {
 // An extension that has failed is asked for again when its turn comes, and fails then.
 void queue_reader::finish(send_unit& u) {
   u.at = send_unit::state::work;
-  fetch_cycles_ += owner_.now() - u.at_wqe.awaits_since;
+  const std::uint64_t waited = owner_.now() - u.at_wqe.awaits_since;
+  fetch_cycles_ += waited;
+  if (found_nothing_to_do(u)) empty_cycles_ += waited;
   descriptor_window& w = u.window;
   if (w.extended()) return;
   if (qps_[u.grant.qpn].must_stop()) return forget(u);
@@ -115,6 +117,13 @@ void queue_reader::finish(send_unit& u) {
   if (size <= w.held()) ++stamped_;
   if (++u.stamp_tries < config_.stamp_retries) return start(u);
   cannot_execute(u);
+}
+
+// The wait was one for software: a deeper queue would have had something to do in it.
+bool queue_reader::found_nothing_to_do(const send_unit& u) const {
+  if (u.at_wqe.behind_end && u.turn_wqes == 0) return true;
+  const context& c = *u.ctx;
+  return u.window.holds(c, c.next_wqe) && !u.window.posted(c, u.window.place_of(c, c.next_wqe));
 }
 
 // WQE next_wqe, which could not be read or is never finished.

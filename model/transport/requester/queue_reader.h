@@ -29,6 +29,7 @@ class queue_reader {
     to.add(owner_.name() + ".late_descriptors", late_);
     to.add(owner_.name() + ".stamped_wqes", stamped_);
     to.add(owner_.name() + ".unit_descriptor_cycles", fetch_cycles_);
+    to.add(owner_.name() + ".unit_empty_cycles", empty_cycles_);
   }
 
   /// Which of the units that are not in `busy` serves a grant.
@@ -52,6 +53,7 @@ class queue_reader {
 
  private:
   void cannot_execute(send_unit& u) const;
+  bool found_nothing_to_do(const send_unit& u) const;
 
   sim::clocked_block& owner_;
   const requester_config& config_;
@@ -63,6 +65,7 @@ class queue_reader {
   std::uint32_t unclaimed_ = 0;  // reads of queues whose result no unit wants any more
   std::uint64_t late_ = 0, stamped_ = 0;
   std::uint64_t fetch_cycles_ = 0;  // in which a unit waited, summed over the units
+  std::uint64_t empty_cycles_ = 0;  // of these, for the first of a queue that had been empty, and for its end
 };
 
 }  // namespace rnic::transport

@@ -38,6 +38,7 @@ struct wqe_place {
   bool awaited = false;           ///< the unit has waited for its descriptor
   sim::cycle_t awaits_since = 0;  ///< from then on, when it is fetching
   bool awaits_grant = false;      ///< it has waited for a grant of the READ engine
+  bool behind_end = false;        ///< the queue had been executed to its end before the grant's doorbell
 };
 
 /// One processing unit.

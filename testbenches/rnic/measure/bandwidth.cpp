@@ -90,11 +90,11 @@ class bandwidth_run {
       if (receives != nullptr) receives->forget_content(size);
       bench::stream::prepare(work);
       system_->meet();
-      const bench::utilisation before = bench::measure_utilisation(*system_);
+      const bench::utilisation before = use_so_far();
       const simulation_cost spent = cost_so_far();
       bench::stream::run_host(e, work);
       if (sends != nullptr)  // the receiver of what may be lost waits for longer
-        after_ = bench::measure_utilisation(*system_);
+        after_ = use_so_far();
       system_->meet();
       if (first) keep(size, before, spent);
       if (receives != nullptr) receives->check_content(size);
@@ -102,6 +102,15 @@ class bandwidth_run {
       if (first) keep_lost();
       system_->meet();
     }
+  }
+
+  bench::utilisation use_so_far() const {
+    bench::utilisation u = bench::measure_utilisation(*system_);
+    for (unsigned end = 0; end < 2; ++end) {
+      u.spare_ps[end] += to_b_->spare_ps(end);
+      if (to_a_) u.spare_ps[1 - end] += to_a_->spare_ps(end);
+    }
+    return u;
   }
 
   simulation_cost cost_so_far() const {
@@ -117,7 +126,7 @@ class bandwidth_run {
     r.elapsed = elapsed;
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    r.limited_by = bench::limited_by(*system_, before, after_, options_.qps, options_.depth);
+    r.limited_by = bench::limited_by(*system_, before, after_, {options_.qps, verb_of(options_.traffic).reads});
     r.shares = bench::shares_between(before, after_);
     r.standstills = bench::standstills_between(before, after_);
     const simulation_cost now = cost_so_far();
