@@ -101,6 +101,8 @@ class limit_finder {
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_turns(), of_contexts(0)})
       if (!name.empty()) return name;
+    const std::string engine = of_engine();
+    if (!engine.empty()) return engine;
     return polling_.empty() ? window : polling_ + " and " + window;
   }
 
@@ -132,6 +134,13 @@ class limit_finder {
     const std::string own = system_.name(side), guest = ", " + own;
     return name == "processor " + own || (kind_of(name) == "processor" && name.size() > guest.size() &&
                                           name.compare(name.size() - guest.size(), guest.size(), guest) == 0);
+  }
+
+  /// An engine that had so little time left is what limits when there is nothing else: what comes for it is not even.
+  std::string of_engine() const {
+    for (const share& s : shares_)
+      if (s.busy >= saturated_group && group_of(s.name).empty() && kind_of(s.name) != "processor") return s.name;
+    return {};
   }
 
   /// What was waited for nearly all of the time.
@@ -366,7 +375,8 @@ class limit_finder {
       const double in_use = portion(after_.units_ps[i] - before_.units_ps[i]);
       // A unit that waits for what software has only just posted, or for the end of a queue.
       const double empty = portion(after_.unit_empty_ps[i] - before_.unit_empty_ps[i]);
-      if (empty >= much * in_use) return window;
+      const bool others_wait = held("scheduler arbiter", i, "processing units") >= saturated;  // for a unit
+      if (empty >= much * in_use && !others_wait) return window;
       // More units would wait for more descriptors at once.
       if (still_.empty() && descriptors - empty >= (qps_ < all_units_[i] ? mostly : queued) * in_use)
         return "descriptor fetch of " + adapter(i);

@@ -99,17 +99,18 @@ struct offered_load {
 ///    it is wherever the reads of payload are meant;
 /// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
 /// 8. when the processing units were in use and the port was not paused: of these for a quarter of the time for
-///    descriptors of a queue that had been empty, or for its end, the window; the fetch of descriptors, where they wait
-///    for those of queues that go on in half of the time (85 % where there are as many queue pairs as units); the send
-///    engine in use for 85 %, with the units where their own service takes as long; the reads of payload, when the send
-///    engine waits for room, and gather for payload, in half of the time; else the service of a queue pair;
+///    descriptors of a queue that had been empty, or for its end, the window, unless queue pairs wait for a unit; the
+///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
+///    many queue pairs as units); the send engine in use for 85 %, with the units where their own service takes as
+///    long; the reads of payload, when the send engine waits for room, and gather for payload, in half of the time;
+///    else the service of a queue pair;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
 ///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder
 ///    where that is held up for half of the time and they were all being fetched for a quarter;
 /// 10. processing units that were in use for 85 %;
 /// 11. of few queue pairs that either are served or stand still, together for 92 %: both;
-/// 12. contexts, when units that waited for them were all taken for half of the time, or the window (with a processor
-///    that polled in all the time that it had left).
+/// 12. contexts, when units that waited for them were all taken for half of the time; an engine or a line in use for 85
+///    %; or the window (with a processor that polled in all the time that it had left).
 /// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so
 /// many are under way for as long as each takes: what shortens that gives something as well.
 std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after,
