@@ -91,7 +91,7 @@ class limit_finder {
     // An engine that has some time left is not what limits when something was waited for in all of that as well.
     if (!busiest.name.empty() && busiest.part >= evident) return with_equals(busiest);
     const candidate held = of_waiting();
-    const std::string instead = of_behind_processor();
+    std::string instead = of_behind_processor();
     if (!instead.empty()) return instead;
     if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_equals(busiest);
     for (const std::string& name :
@@ -101,7 +101,7 @@ class limit_finder {
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_turns(), of_contexts(0)})
       if (!name.empty()) return name;
-    const std::string engine = of_engine();
+    std::string engine = of_engine();
     if (!engine.empty()) return engine;
     return polling_.empty() ? window : polling_ + " and " + window;
   }
@@ -157,7 +157,7 @@ class limit_finder {
     if (polling_.empty()) return {};
     for (const share& s : shares_)
       if (!group_of(s.name).empty() && s.busy >= saturated_group) {
-        const std::string several = of_several(s, saturated_group);
+        std::string several = of_several(s, saturated_group);
         if (!several.empty()) return several;
       }
     return of_places(saturated_group).name;
@@ -333,7 +333,7 @@ class limit_finder {
     for (unsigned i = 0; i < 2; ++i) {
       if (still_ != "pauses of " + system_.neighbour(i)) continue;
       if (!is_paused(i)) return of_payload_reads(i);
-      const std::string fetched = of_places(much, adapter(1 - i)).name;
+      std::string fetched = of_places(much, adapter(1 - i)).name;
       if (held("icrc check engine", 1 - i, "responder") >= mostly && is_fetched(fetched)) return fetched;
     }
     return still_;
