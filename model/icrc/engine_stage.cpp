@@ -35,7 +35,7 @@ engine_stage::passage engine_stage::pass_alone(const stream& what) {
   RNIC_ASSERT(input_free_at_ <= now, owner_.name() + ": frame started while the engine is busy");
   const sim::cycle_t start = std::max(now, what.first_beat);
   const auto [beats, tail] = occupy(what, now, start);
-  const sim::cycle_t last = last_beat_of(start, beats, 0), ready = std::max(last + pipeline_cycles, taken_at_[0] + 2);
+  const sim::cycle_t last = last_beat_of(start, beats, 0), ready = result_of(last);
   input_free_at_ = last + 1 + tail;
   taken_at_ = {ready, taken_at_[0], taken_at_[1]};
   return {beats, last, ready};
@@ -67,7 +67,7 @@ void engine_stage::settle(std::size_t place) {
     e.last_beat = last_beat_of(e.start, e.beats, place);
     if (place + 1 == frames_.size()) input_free_at_ = e.last_beat + 1 + e.tail;
   }
-  if (place == 0) e.ready_at = std::max(e.last_beat + pipeline_cycles, taken_at_[0] + 2);
+  if (place == 0) e.ready_at = result_of(e.last_beat);
 }
 
 engine_stage::entry* engine_stage::passing() {

@@ -2,6 +2,7 @@
 // The ICRC engine of a block and the frames that are in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -105,6 +106,10 @@ class engine_stage {
   };
   extent occupy(const stream& what, sim::cycle_t now, sim::cycle_t start);
   sim::cycle_t last_beat_of(sim::cycle_t start, std::uint64_t beats, std::size_t before) const;
+  /// When the first frame of the engine, whose last beat enters at `last_beat`, has its result.
+  sim::cycle_t result_of(sim::cycle_t last_beat) const {
+    return std::max(last_beat + pipeline_cycles, taken_at_[0] + 2);
+  }
   void settle(std::size_t place);
   void taken_in(sim::cycle_t cycle);
   void clock_rtl();

@@ -2,7 +2,6 @@
 #include "model/pcie/dma_engine.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace rnic::pcie {
 
@@ -95,7 +94,7 @@ void dma_engine::start_request(unsigned client) {
   else if (r.op == dma_request::kind::read)
     reads_.start(client, r);
   else
-    writes_.start(client, std::move(r));
+    writes_.start(client, r);
   in.drop();
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "model/payload/frame.h"
 #include "model/sim/fifo.h"
@@ -43,6 +44,20 @@ struct dma_request {
     source = nullptr;
     keep.reset();
     span = 0;
+  }
+  /// Becomes `r`, whose frame it takes over; `bytes` where they are what is written.
+  void take(dma_request& r) {
+    op = r.op;
+    notify = r.notify;
+    function = r.function;
+    length = r.length;
+    address = r.address;
+    tag = r.tag;
+    destination = r.destination;
+    source = r.source;
+    keep = std::move(r.keep);
+    if (source == nullptr) bytes = r.bytes;
+    span = r.span;
   }
 };
 

@@ -35,17 +35,8 @@ void dma_writes::begin(unsigned client) {
   wait_ = sim::wait::none;
 }
 
-void dma_writes::start(unsigned client, dma_request&& r) {
-  write_.renew(r.op);
-  write_.notify = r.notify;
-  write_.function = r.function;
-  write_.length = r.length;
-  write_.address = r.address;
-  write_.tag = r.tag;
-  write_.source = r.source;
-  write_.keep = std::move(r.keep);
-  if (r.source == nullptr) write_.bytes = r.bytes;
-  write_.span = r.span;
+void dma_writes::start(unsigned client, dma_request& r) {
+  write_.take(r);
   level_.reset();
   begin(client);
   // It is seen a cycle after it was given; what is longer is a wait for other requests.

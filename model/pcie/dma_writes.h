@@ -34,7 +34,7 @@ class dma_writes {
              payload::tlp_pool& pool, const config_space& space, const bus_master& bus, sim::span_recorder& spans);
 
   /// None may be under way. An interrupt is a write, or a message of a wire without data.
-  void start(unsigned client, dma_request&& r);
+  void start(unsigned client, dma_request& r);  ///< which it takes the frame of
   void start(const interrupts::message& interrupt);
   bool active() const { return active_; }
   /// First edge behind those packets that were sent ahead of their edges: nothing else is sent before it.

@@ -69,15 +69,10 @@ std::string kind_of(const std::string& name) {
 class limit_finder {
  public:
   limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, const offered_load& load)
-      : system_(system),
-        before_(before),
-        after_(after),
-        load_(load),
-        qps_(load.qps),
-        shares_(shares_between(before, after)) {
+      : system_(system), before_(before), after_(after), load_(load), shares_(shares_between(before, after)) {
     for (unsigned side = 0; side < 2; ++side) {
       all_units_[side] = system.built_from(side).adapter.requester.processing_units;
-      units_[side] = std::min(qps_, all_units_[side]);
+      units_[side] = std::min(load_.qps, all_units_[side]);
       take_spare_polls(side);
     }
     std::stable_sort(shares_.begin(), shares_.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
@@ -178,7 +173,7 @@ class limit_finder {
     if (busy >= least * engines) return busiest.name;
     if (least > saturated) return {};
     if (locked) return "atomic unit locks" + side_of(busiest.name);
-    if (busy >= saturated * qps_) return "order of a queue pair's atomics" + side_of(busiest.name);
+    if (busy >= saturated * load_.qps) return "order of a queue pair's atomics" + side_of(busiest.name);
     return busy >= saturated_group * engines ? busiest.name : std::string();
   }
 
@@ -228,7 +223,7 @@ class limit_finder {
   /// slow; many are in use for what waits for the processor's next message.
   std::string of_fed_units(const std::string& feeder) const {
     for (unsigned i = 0; i < 2; ++i) {
-      if (!is_processor_of(feeder, i) || qps_ >= all_units_[i] || !units_in_use(i, fed)) continue;
+      if (!is_processor_of(feeder, i) || load_.qps >= all_units_[i] || !units_in_use(i, fed)) continue;
       const std::string units = of_units(fed);
       return units.rfind("processing units", 0) == 0 ? units : std::string();
     }
@@ -378,7 +373,7 @@ class limit_finder {
       const bool others_wait = held("scheduler arbiter", i, "processing units") >= saturated;  // for a unit
       if (empty >= much * in_use && !others_wait) return window;
       // More units would wait for more descriptors at once.
-      if (still_.empty() && descriptors - empty >= (qps_ < all_units_[i] ? mostly : queued) * in_use)
+      if (still_.empty() && descriptors - empty >= (load_.qps < all_units_[i] ? mostly : queued) * in_use)
         return "descriptor fetch of " + adapter(i);
       const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
       if (engine >= saturated_group && service_of(i) >= saturated_group)
@@ -407,7 +402,7 @@ class limit_finder {
       if (still < 1 - saturated_group || name.rfind("pauses", 0) == 0) continue;
       const unsigned i = k < after_.standstills.size() / 2 ? 0 : 1;  // whose queue pairs they are
       const double served = portion(after_.units_ps[i] - before_.units_ps[i]) / units_[i];
-      if (qps_ > all_units_[i] || served < mostly || served + still < saturated) continue;
+      if (load_.qps > all_units_[i] || served < mostly || served + still < saturated) continue;
       const std::string units = of_units(served);
       return units.empty() ? name : name + " and " + units;
     }
@@ -423,7 +418,7 @@ class limit_finder {
   const utilisation& before_;
   const utilisation& after_;
   offered_load load_;
-  unsigned qps_;
+
   std::array<unsigned, 2> all_units_{}, units_{};  // of each adapter; those that so many queue pairs can occupy
   std::vector<share> shares_;
   std::string polling_;  // a processor that was in use all of the time, but only with its spare polls

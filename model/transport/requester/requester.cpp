@@ -83,19 +83,11 @@ void requester::show_inputs() {
   cnm_in.show_in(filled_, of_cnms);
 }
 
-// Those of most messages.
-void requester::take_usual_inputs() {
-  if ((filled_ & any_credits) != 0) credits_.take();
-  if (holds(of_descriptors)) processing_.reader().take_results();
-  if (holds(of_left)) departures_.take_left();
-  if (holds(of_addresses)) processing_.take_addresses();
-  if (holds(of_responses)) completer_.take_response();
-  if (!holds(of_expirations)) return;
-  if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
-}
-
-// The same in the same order, with those that are seldom.
-[[gnu::noinline]] void requester::take_inputs() {
+// What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
+// it in this list have changed.
+void requester::tick() {
+  contexts_.service();
+  read_engine.work();
   if ((filled_ & any_credits) != 0) credits_.take();
   if (holds(of_errors) || holds(of_lost)) control_.take_errors();
   if (holds(of_descriptors)) processing_.reader().take_results();
@@ -108,19 +100,6 @@ void requester::take_usual_inputs() {
   if (holds(of_expirations))
     if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
   if (holds(of_cnms) && cnm_in.can_pop()) limiter_.notified(cnm_in.pop());
-}
-
-// What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
-// it in this list have changed.
-void requester::tick() {
-  constexpr std::uint64_t usual = any_credits | bit(of_descriptors) | bit(of_left) | bit(of_addresses) |
-                                  bit(of_responses) | bit(of_expirations) | bit(of_grants);
-  contexts_.service();
-  read_engine.work();
-  if (sim::mostly((filled_ & ~usual) == 0))
-    take_usual_inputs();
-  else
-    take_inputs();
   pacing_.wake_due();
   go_back_.walk();
   if (!messages_.to_complete().empty()) completions_.work();

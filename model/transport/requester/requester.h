@@ -135,11 +135,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     of_cnms
   };
   static constexpr std::uint64_t any_credits = (std::uint64_t{1} << egress_ports) - 1;
-  static constexpr std::uint64_t bit(unsigned of) { return std::uint64_t{1} << of; }
   void show_inputs();
-  bool holds(unsigned of) const { return (filled_ & bit(of)) != 0; }
-  void take_inputs();
-  void take_usual_inputs();
+  bool holds(unsigned of) const { return (filled_ >> of & 1) != 0; }
   void tick() override;
 
   const requester_config config_;

@@ -15,7 +15,7 @@ class payload_writes {
  public:
   explicit payload_writes(pcie::dma_port& port) : port_(port) {}
 
-  /// Whether push() is possible in this cycle. Refused, the owner is ticked when it may be.
+  /// Whether push_made() is possible in this cycle. Refused, the owner is ticked when it may be.
   bool claim() { return port_.request.claim(); }
   /// Of what make(pcie::dma_request&) writes over a request of before, see sim::fifo::push_made.
   template <class F>
