@@ -24,6 +24,10 @@ constexpr double closely = 0.03;
 /// Of the time of all units, for one thing.
 constexpr double queued = 0.85;
 constexpr const char* window = "window (depth and latency)";
+/// So few messages under way do not keep busy what is not in use all of the time: its queue is empty now and then.
+constexpr std::uint64_t few = 32;
+/// Of the time, for what is named with the window.
+constexpr double in_part = 0.3;
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
 
@@ -88,17 +92,21 @@ class limit_finder {
     const candidate held = of_waiting();
     std::string instead = of_behind_processor();
     if (!instead.empty()) return instead;
-    if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_equals(busiest);
+    if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_window(with_equals(busiest));
     for (const std::string& name :
-         {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_units(saturated)})
+         {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_receives(), of_units(evident)})
       if (!name.empty()) return name;
-    const std::string units = of_units(saturated_group);
+    std::string units = of_units(saturated);
+    if (!units.empty()) return units.rfind("processing units", 0) == 0 ? with_window(units) : units;
+    units = of_units(saturated_group);
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_turns(), of_contexts(0)})
       if (!name.empty()) return name;
     std::string engine = of_engine();
-    if (!engine.empty()) return engine;
-    return polling_.empty() ? window : polling_ + " and " + window;
+    if (!engine.empty()) return with_window(engine);
+    if (!polling_.empty()) return polling_ + " and " + window;
+    const std::string stands = of_standstill(in_part);
+    return stands.empty() ? window : stands + " and " + window;
   }
 
  private:
@@ -135,6 +143,35 @@ class limit_finder {
   std::string of_engine() const {
     for (const share& s : shares_)
       if (s.busy >= saturated_group && group_of(s.name).empty() && kind_of(s.name) != "processor") return s.name;
+    return {};
+  }
+
+  /// What is not in use all of the time, where few messages are under way: it is as often the window.
+  std::string with_window(std::string name) const {
+    const bool ends = name.size() >= std::string(window).size() &&
+                      name.compare(name.size() - std::string(window).size(), std::string::npos, window) == 0;
+    if (std::uint64_t{load_.qps} * load_.depth > few || ends || !group_of(name).empty()) return name;
+    return name + " and " + window;
+  }
+
+  /// What queue pairs stood still for in that part of the time, other than pauses.
+  std::string of_standstill(double least) const {
+    for (std::size_t k = 0; k < after_.standstills.size(); ++k)
+      if (after_.standstills[k].first.rfind("pauses", 0) != 0 &&
+          portion(after_.standstills[k].second - before_.standstills[k].second) >= least)
+        return after_.standstills[k].first;
+    return {};
+  }
+
+  /// The responder's check is in use or waits for receive descriptors nearly all of the time. These may wait for the
+  /// contexts of shared queues.
+  std::string of_receives() const {
+    for (unsigned i = 0; i < 2; ++i) {
+      const double all = held("responder check", i, "receive descriptors"), own = held("responder check", i, "");
+      if (all < saturated || all - own < much) continue;
+      std::string fetched = of_places(much, adapter(i)).name;
+      return is_fetched(fetched) ? fetched : "receives of host " + system_.name(i);
+    }
     return {};
   }
 
@@ -329,7 +366,10 @@ class limit_finder {
       if (still_ != "pauses of " + system_.neighbour(i)) continue;
       if (!is_paused(i)) return of_payload_reads(i);
       std::string fetched = of_places(much, adapter(1 - i)).name;
-      if (held("icrc check engine", 1 - i, "responder") >= mostly && is_fetched(fetched)) return fetched;
+      if (held("icrc check engine", 1 - i, "responder") < mostly) continue;
+      if (is_fetched(fetched)) return fetched;
+      if (held("responder check", 1 - i, "receive descriptors") >= mostly)
+        return "receives of host " + system_.name(1 - i);
     }
     return still_;
   }

@@ -72,6 +72,7 @@ std::vector<std::pair<std::string, double>> standstills_between(const utilisatio
 /// What each sender of a run did.
 struct offered_load {
   unsigned qps = 1;      ///< queue pairs
+  unsigned depth = 1;    ///< messages under way of each
   bool fetches = false;  ///< READs or atomics
 };
 
@@ -98,6 +99,7 @@ struct offered_load {
 ///    (egress credits, gathers), and the port was not paused; where these wait for tags or credits in 70 %, those. So
 ///    it is wherever the reads of payload are meant;
 /// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
+///    The receives, when the responder's check was in use or waited for their descriptors in 92 %, a quarter of it so;
 /// 8. when the processing units were in use and the port was not paused: of these for a quarter of the time for
 ///    descriptors of a queue that had been empty, or for its end, the window, unless queue pairs wait for a unit; the
 ///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
@@ -106,11 +108,15 @@ struct offered_load {
 ///    else the service of a queue pair;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
 ///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder
-///    where that is held up for half of the time and they were all being fetched for a quarter;
+///    where that is held up for half of the time and they were all being fetched for a quarter, or the receives for
+///    whose descriptors it waits in half of the time;
 /// 10. processing units that were in use for 85 %;
 /// 11. of few queue pairs that either are served or stand still, together for 92 %: both;
 /// 12. contexts, when units that waited for them were all taken for half of the time; an engine or a line in use for 85
-///    %; or the window (with a processor that polled in all the time that it had left).
+///    %; or the window (with a processor that polled in all the time that it had left, else with what queue pairs stood
+///    still for in 30 %).
+/// Where at most 32 messages are under way, a resource or the units that had more than 2 % of the time left are named
+/// with the window: their queue is empty now and then.
 /// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so
 /// many are under way for as long as each takes: what shortens that gives something as well.
 std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after,

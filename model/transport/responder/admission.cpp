@@ -49,7 +49,7 @@ void admission::announce(sim::statistics& to, const std::string& name) const {
 }
 
 void admission::work() {
-  if (waiting_.empty() && !comes()) return;
+  if (waiting_.empty() && !comes()) return check_.idle();
   began_to_wait_ = taken_ = looked_ = false;
   if (check_.is_free())
     choose();
@@ -68,7 +68,20 @@ void admission::choose() {
       take_request();
   }
   // A packet that has begun to wait has freed nothing for the others that do: all are ticked by what they wait for.
-  if (!check_.is_free() && (comes() || (!began_to_wait_ && !waiting_.empty()))) check_.await();
+  if (!check_.is_free() && (comes() || (!began_to_wait_ && !waiting_.empty()))) return check_.await();
+  check_.waits_for(held_up_by());
+}
+
+/// What the packet that has waited for longest cannot go on without, or nothing: none waits.
+const char* admission::held_up_by() const {
+  if (waiting_.empty() && !comes()) return nullptr;
+  if (slots_.full()) return "slots";
+  if (waiting_.empty()) return "queue pairs";
+  const responder_flow& f = std::as_const(flows_)[waiting_.front()];
+  if (f.ctx == nullptr) return "contexts";
+  if (f.waits.head != no_link && fetches(*flows_.front(f)))
+    return places_.full_of_reads() ? "translation" : read_engine_.granted() ? "ports" : "read engine";
+  return f.waits.receive ? "receive descriptors" : "ports";
 }
 
 /// A READ or an atomic is in front of the requests, or of a queue pair's packets that wait. What comes in front when a

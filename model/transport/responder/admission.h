@@ -43,7 +43,9 @@ namespace rnic::transport {
 /// grant and a translation; and for all a slot and a port. Stalls: a packet waits for its queue pair's context, in one
 /// of `context_wait_frames` places, and lets those of others pass; where there is no place for it, or none on chip for
 /// its queue pair, its stream waits and the others go on. All wait for a free slot; READs and atomics for a grant of
-/// the READ engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
+/// the READ engine and for translation. Engine: check; blocked by what the queue pair that has waited for longest
+/// needs: "slots", "contexts", "receive descriptors", "read engine", "translation", "ports" of a memory; "queue pairs":
+/// there is no place for another one. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
 class admission {
  public:
   struct streams {
@@ -66,6 +68,7 @@ class admission {
   bool take_waiting();
   bool comes() const;
   void choose();
+  const char* held_up_by() const;
   bool read_waits();
   bool take_request();
   bool take_copy();

@@ -59,6 +59,53 @@ TEST(admission, one_queue_pair_is_looked_at_in_a_cycle) {
   EXPECT_EQ(later(128, 138, 3), (std::vector<sim::cycle_t>{0, 0, 0, 0, 0, 0, 3, 2, 1, 0}));
 }
 
+/// What the check has been blocked by, in cycles.
+std::string blocked(bench& b) {
+  std::string text;
+  for (const sim::server* s : b.core.servers())
+    if (s->name().find("responder.check") != std::string::npos)
+      for (const sim::server::hold_up& h : s->blocked_cycles())
+        text += (text.empty() ? "" : "; ") + std::string(h.by) + " " + std::to_string(h.cycles);
+  return text;
+}
+
+/// A WRITE whose context is not on chip, another one behind it, and a SEND.
+std::string blocked_with(unsigned read_cycles) {
+  bench b;
+  b.s.read_cycles = read_cycles;
+  b.post(0, {{data_va, lkey, 256}});
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.run(3000);
+  std::string text = blocked(b);
+  b.write(operation::write_only, 101, bench::pattern(8), data_va, 8);
+  b.run(3000);
+  text += " | " + blocked(b);
+  b.send(operation::send_only, 102, bench::pattern(16));
+  b.run(3000);
+  return text + " | " + blocked(b);
+}
+
+/// A read of memory for a context; two, one behind the other, for a receive: the doorbell record and the descriptor.
+TEST(admission, is_blocked_by_what_comes_from_memory_for_as_long) {
+  EXPECT_EQ(blocked_with(130), "contexts 191 | contexts 191 | contexts 191; receive descriptors 275");
+}
+TEST(admission, is_blocked_for_longer_by_slower_memory) {
+  EXPECT_EQ(blocked_with(230), "contexts 291 | contexts 291 | contexts 291; receive descriptors 475");
+}
+
+/// Of the 1500 cycles of a translation, those behind the 64 checks of 12 cycles that fill the slots (and two of its
+/// channels).
+TEST(admission, is_blocked_by_slots_that_wait_for_a_translation) {
+  bench b;
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.run(3000);
+  b.s.slow_key[0x4400] = 1500;
+  b.s.regions[0x4400] = b.s.regions[rkey];
+  for (unsigned i = 0; i != 70; ++i) b.write(operation::write_only, 101 + i, bench::pattern(8), data_va, 8, 0x4400);
+  b.run(6000);
+  EXPECT_EQ(blocked(b), "contexts 191; slots " + std::to_string(1500 + 2 - 64 * 12));
+}
+
 /// Law 17, planted: a frame that the channel in front gives before its last byte is there.
 TEST(admission, a_frame_without_its_last_byte_ends_the_run) {
   bench b;

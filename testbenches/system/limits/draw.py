@@ -6,8 +6,9 @@ usage: draw.py PROGRAM [--seed N] [--count N] [--only I,...] [--allowed PERCENT]
 
 A run is drawn from verbs, transports, sizes, queue pairs, depths, profiles, up to three parameters, loss, guests, ports
 and networks; the same ones come for a seed. It is flagged when more of what is named does not raise the rate, or more
-of something else raises it by more than STILL. All others are given more of together first, and one by one only when
-that raises the rate. The exit status is 1 when more than the allowed share is flagged.
+of something else raises it by more than STILL. Of what no more is to be had, less must lower it. All others are given
+more of together first, and one by one only when that raises the rate. The exit status is 1 when more than the allowed
+share is flagged.
 
 Of "A and B" more of both is given, and each of them must be a part of what that gives.
 
@@ -109,9 +110,11 @@ def drawn_traffic(rng):
         a += ["--inline", str(rng.choice((32, 64, 128, 220, 400)))]
     if rng.random() < 0.2 and qps * depth <= 4096:
         a += ["--bidirectional"]
-    # Enough that the beginning does not count, and not so much that a run takes long.
+    # Enough that the beginning does not count, and not so much that a run takes long. What nobody acknowledges must be
+    # several times what lies in the buffers of the port.
     messages = min(max(1500, min(4 * qps * depth, 6000)), max(250, 2 * qps, 24000000 // size))
-    return a + ["--messages", str(messages * 4 if transport in ("uc", "ud") and qps < 100 else messages)]
+    unreliable = transport in ("uc", "ud") and qps < 100
+    return a + ["--messages", str(messages * (16 if size <= 256 else 4) if unreliable else messages)]
 
 
 def drawn_place(rng, transport):
@@ -203,8 +206,20 @@ class scenario:
             steps.append(self.gain(self.keys + ["datapath"]))
         return max((g for g in steps if g is not None), default=None)
 
+    def loss_of_named(self):
+        """With half of it."""
+        settings = {n: 1 / v for k in self.keys for n, v in self.settings[k].items() if isinstance(v, (int, float))}
+        out = relaxed(self.arguments, self.values, settings)
+        try:
+            return 0 if out is None else 1 - run(self.program, given(out, self.folder))[0] / self.rate
+        except Refused:
+            return 0
+
     def faults_of_named(self):
         named = self.gain_of_named()
+        if named is None and self.loss_of_named() > RISE:
+            self.gains[" and ".join(self.keys)] = 0
+            return []
         self.gains[" and ".join(self.keys)] = named or 0
         small = self.gain(self.keys, True) if (named or 0) <= RISE else None
         if (named or 0) <= RISE and (small or 0) <= SMALL_RISE:
@@ -222,7 +237,8 @@ class scenario:
             return ["nothing is known that gives more of it"]
         found = self.faults_of_named()
         named = self.gains[" and ".join(self.keys)]
-        self.others([r for r, _ in self.known if r not in self.keys and
+        settings = {name for k in self.keys for name in self.settings[k]}
+        self.others([r for r, _ in self.known if r not in self.keys and not set(self.settings[r]) <= settings and
                      not any(same(r, k) or r.startswith(k) for k in self.keys)])
         at_once = any(k.startswith(AT_ONCE) for k in self.keys) and not strict
         for resource, g in self.gains.items():

@@ -80,6 +80,7 @@ DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
 TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
             {"datapath", "requester send engine"}, {"datapath", "responder check"},
+            {"datapath", "pcie interface"}, {"datapath", "pcie core"},  # as wide, where nothing else is said
             {"contexts", "requester send engine"}, {"contexts", "read engine"},  # which stand still for them
             {"atomic unit engine", "order of a queue pair's atomics"},
             {"atomic unit locks", "order of a queue pair's atomics"}, {"atomic unit locks", "atomic unit engine"},
@@ -141,7 +142,7 @@ def relaxed(arguments, values, settings):
             continue
         if name.startswith("--"):
             now = int(out[out.index(name) + 1]) if name in out else DEFAULTS[name]
-            new = min(now * more, MOST.get(name, now * more))
+            new = min(int(now * more), MOST.get(name, int(now * more)))
             if new == now:
                 continue
             if name == "--depth" and "--cq-mod" not in out:  # a deeper queue would ask for fewer completions as well
