@@ -8,6 +8,7 @@ usage: check_explain.py PROGRAM
 """
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -54,6 +55,8 @@ def check_gains(e):
                             "requester send engine"),
                            # The unit is held while it reads the word, so memory is more of it than its own cycles.
                            ("sizes = [8]\nqps = 8\nverb = \"fadd\"\n", "host memory"),
+                           ("sizes = [64]\nqps = 16\nset = [\"b.adapter.responder.write_cycles=200\"]\n", "responder check"),
+                           ("sizes = [64]\nset = [\"a.adapter.requester.wqe_cycles=400\"]\n", "processing units"),
                            ("sizes = [64]\ndepth = 1\ncable = 2000\n", "window")):
         text = "[bandwidth]\nmessages = 1500\n" + options
         found = e.explain(text)
@@ -62,6 +65,9 @@ def check_gains(e):
         names = [r["resource"] for r in found["with_more"] if r["resource"] != "adapter clock"]
         e.expect(names[0] == first, "%s: %s comes first, expected %s" % (options, names[:3], first))
         e.expect(top["gain_percent"] > 1, "%s: the first gives %s %%" % (options, top["gain_percent"]))
+        for own in re.findall(r'"([ab]\.adapter[^=]*)=', options):  # what one adapter has for itself is changed there
+            changed = [words for r in found["with_more"] if r["resource"] == first for words in r["changed"]]
+            e.expect(any(words.startswith(own + " ") for words in changed), "%s: %s, and not %s" % (options, changed, own))
         path = e.write(text)
         base = e.json_of("run", path)[0]["rows"][0]
         e.expect(base["rate_mpps"] == found["value"] and base["limited_by"] == found["limited_by"], "%s: base" % options)

@@ -104,6 +104,21 @@ def check_grid(s):
             expected = json.load(f)["rows"][0]["typical_us"]
         got = row["rows.%s.typical_us" % row["latency.sizes"]]
         s.expect(float(got) == expected, "point %s: %s us, alone %s us" % (row["point"], got, expected))
+    # One adapter's own.
+    rows, _, _ = s.sweep('experiment = "latency.toml"\n[axes]\n"set.a.adapter.clock_khz" = [300000, 427000]\n'
+                         '"set.b.adapter.clock_khz" = [300000, 427000]\n')
+    found = {}
+    for row in rows:
+        sides = row["set.a.adapter.clock_khz"], row["set.b.adapter.clock_khz"]
+        direct = s.path("direct.json")
+        subprocess.run([s.program, "latency", "--iterations", "5", "--sizes", "64", "--set", "a.adapter.clock_khz=" + sides[0],
+                        "--set", "b.adapter.clock_khz=" + sides[1], "--json", direct, "--overwrite"], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(direct, encoding="utf-8") as f:
+            expected = json.load(f)["rows"][0]["typical_us"]
+        found[sides] = float(row["rows.64.typical_us"])
+        s.expect(found[sides] == expected, "sides %s: %s us, alone %s us" % (sides, found[sides], expected))
+    s.expect(len(set(found.values())) >= 3 and min(found.values()) == found["427000", "427000"], "sides: %s" % found)
     # Whole numbers are rounded; the last one is what was asked for, however the others come out.
     rows, _, _ = s.sweep('experiment = "latency.toml"\n[axes]\n"latency.sizes" = { from = 1, to = 4, steps = 3 }\n')
     s.expect([r["latency.sizes"] for r in rows] == ["1", "3", "4"], "range: %s" % rows)

@@ -400,16 +400,20 @@ def same_results(c, command, arguments, name):
     return plain, trace
 
 
+# Adapters that are not alike.
+SIDES = ("--set", "a.adapter.clock_khz=250000", "--set", "b.adapter.translation.translate_cycles=40")
+
+
 def check_latency(c):
     for verb, transport, sizes, topology in (("write", "rc", "64,4096", ()), ("send", "rc", "2,3000", ("--topology", "star")),
                                              ("read", "rc", "64,4096", ()), ("fadd", "xrc", "8", ()),
                                              ("write_imm", "uc", "64,5000", ()), ("send", "ud", "64,1024", ()),
-                                             ("send", "xrc", "300", ())):
+                                             ("send", "xrc", "300", ()), ("write", "uc", "64,3000", SIDES)):
         one_way = verb in ("read", "fadd")
         plain, trace = same_results(c, "latency", ["--verb", verb, "--transport", transport, "--sizes", sizes,
                                                    "--iterations", "12", "--warm-up", "3", *topology],
-                                    "%s.%s.json" % (verb, transport))
-        hosts = plain["network"]["between"] if topology else ["a", "b"]
+                                    "%s.%s.%u.json" % (verb, transport, len(topology)))
+        hosts = plain["network"]["between"] if "--topology" in topology else ["a", "b"]
         messages = sorted(trace.messages.values(), key=lambda m: m.begin)
         c.expect(len(messages) == len(plain["rows"]) * 15 * (1 if one_way else 2), "%s %s: %d messages" %
                  (verb, transport, len(messages)))
@@ -427,7 +431,9 @@ def check_latency(c):
 def check_bandwidth(c):
     for arguments in (["--sizes", "64,4096", "--messages", "150", "--qps", "3", "--bidirectional"],
                       ["--sizes", "1024", "--messages", "200", "--verb", "read", "--topology", "dumbbell", "--no-flows"],
-                      ["--sizes", "1000", "--messages", "100", "--verb", "send", "--transport", "ud"]):
+                      ["--sizes", "1000", "--messages", "100", "--verb", "send", "--transport", "ud"],
+                      ["--sizes", "64", "--messages", "100", "--set", "a.adapter.clock_khz=250000", "--set",
+                       "b.adapter.clock_khz=600000", "--set", "b.adapter.responder.write_cycles=60"]):
         plain, trace = same_results(c, "bandwidth", arguments, "%s.json" % "_".join(a.strip("-") for a in arguments))
         for row in plain["rows"]:
             mine = [m for m in trace.messages.values() if m.details["bytes"] == row["size"]]
