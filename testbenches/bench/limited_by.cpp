@@ -28,6 +28,7 @@ constexpr const char* window = "window (depth and latency)";
 constexpr std::uint64_t few = 32;
 /// Of the time, for what is named with the window.
 constexpr double in_part = 0.3;
+constexpr double now_and_then = 0.02;
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
 
@@ -412,6 +413,11 @@ class limit_finder {
       const double empty = portion(after_.unit_empty_ps[i] - before_.unit_empty_ps[i]);
       const bool others_wait = held("scheduler arbiter", i, "processing units") >= saturated;  // for a unit
       if (empty >= much * in_use && !others_wait) return window;
+      // Whose queue pair stands still for a READ fetches its descriptors again.
+      if (load_.fetches && descriptors >= much * in_use) {
+        std::string reads = of_reads(i);
+        if (!reads.empty()) return reads;
+      }
       // More units would wait for more descriptors at once.
       if (still_.empty() && descriptors - empty >= (load_.qps < all_units_[i] ? mostly : queued) * in_use)
         return "descriptor fetch of " + adapter(i);
@@ -425,6 +431,15 @@ class limit_finder {
         return of_payload_reads(i);
       return "processing units of " + adapter(i);
     }
+    return {};
+  }
+  /// READs under way, where queue pairs stood still for them now and then.
+  std::string of_reads(unsigned i) const {
+    const std::string name = "READs under way of " + adapter(i);
+    for (std::size_t k = 0; k < after_.standstills.size(); ++k)
+      if (after_.standstills[k].first == name &&
+          portion(after_.standstills[k].second - before_.standstills[k].second) >= now_and_then)
+        return name;
     return {};
   }
   /// Part of the time that the units' own work on the messages takes, of the units that so many queue pairs can occupy.
@@ -443,6 +458,8 @@ class limit_finder {
       const unsigned i = k < after_.standstills.size() / 2 ? 0 : 1;  // whose queue pairs they are
       const double served = portion(after_.units_ps[i] - before_.units_ps[i]) / units_[i];
       if (load_.qps > all_units_[i] || served < mostly || served + still < saturated) continue;
+      // A unit's service of a READ goes on while others of its queue pair are under way.
+      if (still >= in_part && name.rfind("READs", 0) == 0) return name;
       const std::string units = of_units(served);
       return units.empty() ? name : name + " and " + units;
     }

@@ -102,10 +102,11 @@ struct offered_load {
 ///    The receives, when the responder's check was in use or waited for their descriptors in 92 %, a quarter of it so;
 /// 8. when the processing units were in use and the port was not paused: of these for a quarter of the time for
 ///    descriptors of a queue that had been empty, or for its end, the window, unless queue pairs wait for a unit; the
-///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
-///    many queue pairs as units); the send engine in use for 85 %, with the units where their own service takes as
-///    long; the reads of payload, when the send engine waits for room, and gather for payload, in half of the time;
-///    else the service of a queue pair;
+///    READs under way, where a quarter is for descriptors and queue pairs stand still for READs (2 % of the time),
+///    behind which they fetch them again; the fetch of descriptors, where they wait for those of queues that go on in
+///    half of the time (85 % where there are as many queue pairs as units); the send engine in use for 85 %, with the
+///    units where their own service takes as long; the reads of payload, when the send engine waits for room, and
+///    gather for payload, in half of the time; else the service of a queue pair;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
 ///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder
 ///    where that is held up for half of the time and they were all being fetched for a quarter, or the receives for

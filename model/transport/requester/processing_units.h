@@ -35,8 +35,9 @@ namespace rnic::transport {
 /// Stages of a unit: context (looked up and pinned; of an acknowledged queue pair the second entry too); fetch, until
 /// what it needs of the queue is on chip (queue_reader); parse; then the WQE is the transmit engine's, or it is
 /// executed here (no operation, operation on keys, error: a message without a packet); service, `wqe_cycles` from one
-/// WQE to the next; report, when the turn ends. A unit executes up to `turn_wqes` WQEs and `turn_bytes` of a queue
-/// pair.
+/// WQE's first packet to the next one's, `read_wqe_cycles` from where a READ began to wait for the READ engine: what is
+/// done for it goes on meanwhile; report, when the turn ends. A unit executes up to `turn_wqes` WQEs and `turn_bytes`
+/// of a queue pair.
 ///
 /// Stalls of a unit: context not on chip; descriptors; service time; addresses of its packets that are being looked up;
 /// an operation on keys; a port to append to the message table; go-back of its queue pair; channel of reports or

@@ -33,12 +33,12 @@ struct wqe_place {
   std::uint32_t index = 0, strides = 1;
   std::uint32_t message = no_index;
   std::uint32_t segment = 0, segment_offset = 0;
-  sim::cycle_t started = 0;       ///< never: no packet yet
-  unsigned taking = 0;            ///< cycles in which the transmit engine takes its descriptor from the buffer
-  bool awaited = false;           ///< the unit has waited for its descriptor
-  sim::cycle_t awaits_since = 0;  ///< from then on, when it is fetching
-  bool awaits_grant = false;      ///< it has waited for a grant of the READ engine
-  bool behind_end = false;        ///< the queue had been executed to its end before the grant's doorbell
+  sim::cycle_t started = 0;                ///< never: no packet yet
+  unsigned taking = 0;                     ///< cycles in which the transmit engine takes its descriptor from the buffer
+  bool awaited = false;                    ///< the unit has waited for its descriptor
+  sim::cycle_t awaits_since = 0;           ///< from then on, when it is fetching
+  sim::cycle_t awaits_grant = sim::never;  ///< from then on it has waited for one of the READ engine; never: it has not
+  bool behind_end = false;                 ///< the queue had been executed to its end before the grant's doorbell
 };
 
 /// One processing unit.
@@ -107,7 +107,7 @@ class unit_table {
   std::uint32_t reading() const { return reading_; }
   void parsed(send_unit& u) {
     u.at_wqe.current = true;
-    u.at_wqe.awaits_grant = false;
+    u.at_wqe.awaits_grant = sim::never;
     if (u.wqe.fetches() && u.wqe.error == 0) reading_ |= mask_of(u);
   }
   void offer(const send_unit& u) {

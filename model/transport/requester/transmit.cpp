@@ -82,7 +82,7 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
   }
   u.held_up_by = "read engine";
   if (u.wqe.fetches() && !ports_.read_engine.granted()) {
-    u.at_wqe.awaits_grant = true;
+    if (u.at_wqe.awaits_grant == sim::never) u.at_wqe.awaits_grant = owner_.edge();
     return true;
   }
   u.held_up_by = "context memory";
@@ -127,7 +127,9 @@ bool transmit::start(send_unit& u) {
   ++packets_;
 
   engine_.start(std::max({1u, interval_of(u, place), pieces}));
-  if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.edge();
+  // What a unit does for a READ goes on while that waits for its turn at the READ engine.
+  const sim::cycle_t grant_since = std::exchange(u.at_wqe.awaits_grant, sim::never);
+  if (u.at_wqe.started == sim::never) u.at_wqe.started = std::min(owner_.edge(), grant_since);
   after_packet(u, place.length, packets);
   if (place.ack_request) r.progress.asked = next_psn(c);
   timers_.start(c, r);
@@ -153,7 +155,7 @@ packet_place transmit::place_of_next(const context& c, const send_wqe& wqe, std:
 
 // Of a message that is followed: its first packet starts now, or this one behind others of it.
 void transmit::mark(send_unit& u, const packet_place& place, sim::span_id span, bool waited) {
-  if (u.wqe.fetches() && std::exchange(u.at_wqe.awaits_grant, false))
+  if (u.at_wqe.awaits_grant != sim::never)
     spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
   if (span == 0) return;
   const bool behind = !place.first && u.at_wqe.started != sim::never;  // packets of its message

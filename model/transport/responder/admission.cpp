@@ -68,13 +68,16 @@ void admission::choose() {
       take_request();
   }
   // A packet that has begun to wait has freed nothing for the others that do: all are ticked by what they wait for.
-  if (!check_.is_free() && (comes() || (!began_to_wait_ && !waiting_.empty()))) return check_.await();
-  check_.waits_for(held_up_by());
+  const bool comes_more = comes(), waits = !waiting_.empty();
+  if (!check_.is_free() && (comes_more || (!began_to_wait_ && waits))) return check_.await();
+  if (comes_more || waits)
+    check_.blocked(held_up_by());
+  else
+    check_.idle();
 }
 
-/// What the packet that has waited for longest cannot go on without, or nothing: none waits.
+/// What the packet that has waited for longest cannot go on without.
 const char* admission::held_up_by() const {
-  if (waiting_.empty() && !comes()) return nullptr;
   if (slots_.full()) return "slots";
   if (waiting_.empty()) return "queue pairs";
   const responder_flow& f = std::as_const(flows_)[waiting_.front()];

@@ -42,6 +42,20 @@ TEST(read_turn, reads_follow_each_other_at_the_interval_of_the_engine) {
   EXPECT_EQ(grants(b), 8u);
 }
 
+/// What a unit does for a READ begins where that asks for its turn, and not where it has it: two cycles before the
+/// first one starts. The others have asked during the service of the one before.
+TEST(read_turn, service_goes_on_while_a_read_waits_for_its_turn) {
+  bench::setup s = fast(19);
+  s.requester.read_wqe_cycles = 90;
+  bench::bench b(s);
+  allow_eight(b);
+  for (unsigned i = 0; i < 8; ++i) b.post_read(8);
+  b.ring_doorbell();
+  ASSERT_TRUE(b.run_until_sent(8));
+  EXPECT_EQ(b.w.sent[1].first - b.w.sent[0].first, 88u);
+  for (unsigned i = 2; i < 8; ++i) EXPECT_EQ(b.w.sent[i].first - b.w.sent[i - 1].first, 90u) << i;
+}
+
 TEST(read_turn, a_read_that_is_alone_has_its_grant_two_cycles_after_it_has_asked) {
   bench::bench b(fast(19));
   b.spans.enable(true);

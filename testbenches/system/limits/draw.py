@@ -171,6 +171,7 @@ class scenario:
         self.settings = dict(self.known)
         self.keys = [key_of(part.replace("datapath: ", ""), self.known) for part in parts_of(self.named)]
         self.gains = {}
+        self.loss = 0  # with less of what is named, where no more is to be had
 
     def gain(self, names, small=False):
         """Of more of all of these; None when there is none to have."""
@@ -217,9 +218,11 @@ class scenario:
 
     def faults_of_named(self):
         named = self.gain_of_named()
-        if named is None and self.loss_of_named() > RISE:
-            self.gains[" and ".join(self.keys)] = 0
-            return []
+        if named is None:
+            self.loss = self.loss_of_named()
+            if self.loss > RISE:
+                self.gains[" and ".join(self.keys)] = 0
+                return []
         self.gains[" and ".join(self.keys)] = named or 0
         small = self.gain(self.keys, True) if (named or 0) <= RISE else None
         if (named or 0) <= RISE and (small or 0) <= SMALL_RISE:
@@ -236,7 +239,7 @@ class scenario:
         if None in self.keys:
             return ["nothing is known that gives more of it"]
         found = self.faults_of_named()
-        named = self.gains[" and ".join(self.keys)]
+        named = self.gains[" and ".join(self.keys)] or self.loss
         settings = {name for k in self.keys for name in self.settings[k]}
         self.others([r for r, _ in self.known if r not in self.keys and not set(self.settings[r]) <= settings and
                      not any(same(r, k) or r.startswith(k) for k in self.keys)])
