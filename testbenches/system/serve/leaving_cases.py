@@ -57,7 +57,7 @@ class meeting:
 def killed():
     """A process that dies closes what it talked over: its server knows at once."""
     for app, options, long, short in (
-            ("ib_write_bw", [], LONG, SHORT), ("ib_read_lat", [], LONG, SHORT), ("ib_send_bw", ["--iterations", 3000], [], []),
+            ("ib_write_bw", [], LONG, SHORT), ("ib_read_lat", [], LONG, SHORT), ("ib_send_bw", ["--iterations", 9000], [], []),
             ("ib_write_lat", ["--seconds", 20], [], None), ("qperf", [], QPERF["long"], QPERF["short"])):
         # Over the connection manager a process that dies says nothing; its successor is heard of, see reborn().
         m = meeting("killed-" + app, app, options, long, short or [])
