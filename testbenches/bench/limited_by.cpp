@@ -435,7 +435,7 @@ class limit_finder {
   }
   /// READs under way, where queue pairs stood still for them now and then.
   std::string of_reads(unsigned i) const {
-    const std::string name = "READs under way of " + adapter(i);
+    std::string name = "READs under way of " + adapter(i);
     for (std::size_t k = 0; k < after_.standstills.size(); ++k)
       if (after_.standstills[k].first == name &&
           portion(after_.standstills[k].second - before_.standstills[k].second) >= now_and_then)

@@ -126,7 +126,8 @@ class bandwidth_run {
     r.elapsed = elapsed;
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    r.limited_by = bench::limited_by(*system_, before, after_, {options_.qps, options_.depth, verb_of(options_.traffic).reads});
+    r.limited_by =
+        bench::limited_by(*system_, before, after_, {options_.qps, options_.depth, verb_of(options_.traffic).reads});
     r.shares = bench::shares_between(before, after_);
     r.standstills = bench::standstills_between(before, after_);
     const simulation_cost now = cost_so_far();
