@@ -27,7 +27,7 @@ constexpr const char* window = "window (depth and latency)";
 /// So few messages under way do not keep busy what is not in use all of the time: its queue is empty now and then.
 constexpr std::uint64_t few = 32;
 /// Of the time, for what is named with the window.
-constexpr double in_part = 0.3;
+constexpr double in_part = 0.25;
 constexpr double now_and_then = 0.02;
 /// Of an engine's busy time, for contexts: without it the engine does a third more.
 constexpr double much = 0.25;
@@ -206,7 +206,8 @@ class limit_finder {
       if (group_of(s.name) != group_of(busiest.name) || side_of(s.name) != side_of(busiest.name)) continue;
       busy += s.busy;
       ++engines;
-      locked = locked || (s.busy < saturated && held_part(s, "lock") >= saturated);
+      const double held = held_part(s, "lock");
+      locked = locked || (held >= saturated && held - s.busy >= much);
     }
     if (busy >= least * engines) return busiest.name;
     if (least > saturated) return {};
