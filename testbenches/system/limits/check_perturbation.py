@@ -221,7 +221,7 @@ def scenarios():
     add("--sizes 32 --qps 1 --depth 64 --verb send --rx-depth 64 --cable 100", "receives of host b and processing units of adapter a",
         ("receives", "processing units"))
     # What histories that are not on chip fetch fills the link.
-    add("--sizes 8 --qps 200 --depth 1 --verb cas --mtu 4096 --set adapter.pcie.width=1",
+    add("--sizes 8 --qps 200 --depth 1 --verb cas --mtu 4096 --messages 3000 --set adapter.pcie.width=1",
         "PCIe, host b to adapter and histories of adapter b", ("PCIe", "histories", "contexts", "window", "atomic unit engine", "descriptor fetch"))
     # An engine that waits for credits now and then, and is in use in the rest of the time.
     add("--sizes 2049 --qps 300 --mtu 512 --messages 6000 --set adapter.pcie.interface_bytes=8 --set host.posted_data=64",
