@@ -26,10 +26,9 @@ constexpr double queued = 0.85;
 constexpr const char* window = "window (depth and latency)";
 /// So few messages under way do not keep busy what is not in use all of the time: its queue is empty now and then.
 constexpr std::uint64_t few = 32;
-/// Of the time, for what is named with the window.
-constexpr double in_part = 0.25;
+/// Of the time, for what happens beside what is waited for.
 constexpr double now_and_then = 0.02;
-/// Of an engine's busy time, for contexts: without it the engine does a third more.
+/// Of the time that an engine or a queue pair needs, for one thing: without it that does a third more.
 constexpr double much = 0.25;
 
 /// "atomic unit engine 3 of adapter b" is one of "atomic unit engine" of adapter b; nothing for what is no engine of
@@ -81,9 +80,8 @@ class limit_finder {
       take_spare_polls(side);
     }
     std::stable_sort(shares_.begin(), shares_.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
-    for (std::size_t i = 0; still_.empty() && i < after.standstills.size(); ++i)
-      if (portion(after.standstills[i].second - before.standstills[i].second) > mostly)
-        still_ = after.standstills[i].first;
+    for (std::size_t k = 0; still_.empty() && k < after.standstills.size(); ++k)
+      if (stood(k) > mostly) still_ = after.standstills[k].first;
   }
 
   std::string find() const {
@@ -106,7 +104,7 @@ class limit_finder {
     std::string engine = of_engine();
     if (!engine.empty()) return with_window(engine);
     if (!polling_.empty()) return polling_ + " and " + window;
-    const std::string stands = of_standstill(in_part);
+    const std::string stands = of_standstill(much, [](const std::string& s) { return s.rfind("pauses", 0) != 0; });
     return stands.empty() ? window : stands + " and " + window;
   }
 
@@ -149,18 +147,18 @@ class limit_finder {
 
   /// What is not in use all of the time, where few messages are under way: it is as often the window.
   std::string with_window(std::string name) const {
-    const bool ends = name.size() >= std::string(window).size() &&
-                      name.compare(name.size() - std::string(window).size(), std::string::npos, window) == 0;
-    if (std::uint64_t{load_.qps} * load_.depth > few || ends || !group_of(name).empty()) return name;
+    const bool named = name.find(window) != std::string::npos;
+    if (std::uint64_t{load_.qps} * load_.depth > few || named || !group_of(name).empty()) return name;
     return name + " and " + window;
   }
 
-  /// What queue pairs stood still for in that part of the time, other than pauses.
-  std::string of_standstill(double least) const {
+  /// Part of the time in which queue pairs stood still for the standstill of that number.
+  double stood(std::size_t k) const { return portion(after_.standstills[k].second - before_.standstills[k].second); }
+  /// The first standstill of such a name that lasted for at least that part of the time, or nothing.
+  template <class F>
+  std::string of_standstill(double least, F is_such) const {
     for (std::size_t k = 0; k < after_.standstills.size(); ++k)
-      if (after_.standstills[k].first.rfind("pauses", 0) != 0 &&
-          portion(after_.standstills[k].second - before_.standstills[k].second) >= least)
-        return after_.standstills[k].first;
+      if (is_such(after_.standstills[k].first) && stood(k) >= least) return after_.standstills[k].first;
     return {};
   }
 
@@ -292,11 +290,7 @@ class limit_finder {
   /// Somebody waited for a place in it nearly all of the time: of one adapter, so it was full.
   std::string of_message_table() const {
     if (still_.rfind("time-outs", 0) == 0) return {};  // messages are in it for as long
-    for (std::size_t i = 0; i < after_.standstills.size(); ++i)
-      if (after_.standstills[i].first.rfind("message table", 0) == 0 &&
-          portion(after_.standstills[i].second - before_.standstills[i].second) >= saturated)
-        return after_.standstills[i].first;
-    return {};
+    return of_standstill(saturated, [](const std::string& s) { return s.rfind("message table", 0) == 0; });
   }
 
   bool units_in_use(unsigned i, double part = saturated) const {
@@ -436,12 +430,8 @@ class limit_finder {
   }
   /// READs under way, where queue pairs stood still for them now and then.
   std::string of_reads(unsigned i) const {
-    std::string name = "READs under way of " + adapter(i);
-    for (std::size_t k = 0; k < after_.standstills.size(); ++k)
-      if (after_.standstills[k].first == name &&
-          portion(after_.standstills[k].second - before_.standstills[k].second) >= now_and_then)
-        return name;
-    return {};
+    const std::string name = "READs under way of " + adapter(i);
+    return of_standstill(now_and_then, [&](const std::string& s) { return s == name; });
   }
   /// Part of the time that the units' own work on the messages takes, of the units that so many queue pairs can occupy.
   double service_of(unsigned i) const {
@@ -453,14 +443,14 @@ class limit_finder {
   /// Of few queue pairs that are served or stand still, in turn, all of the time: both.
   std::string of_turns() const {
     for (std::size_t k = 0; k < after_.standstills.size(); ++k) {
-      const double still = portion(after_.standstills[k].second - before_.standstills[k].second);
+      const double still = stood(k);
       const std::string& name = after_.standstills[k].first;
       if (still < 1 - saturated_group || name.rfind("pauses", 0) == 0) continue;
       const unsigned i = k < after_.standstills.size() / 2 ? 0 : 1;  // whose queue pairs they are
       const double served = portion(after_.units_ps[i] - before_.units_ps[i]) / units_[i];
       if (load_.qps > all_units_[i] || served < mostly || served + still < saturated) continue;
       // A unit's service of a READ goes on while others of its queue pair are under way.
-      if (still >= in_part && name.rfind("READs", 0) == 0) return name;
+      if (still >= much && name.rfind("READs", 0) == 0) return name;
       const std::string units = of_units(served);
       return units.empty() ? name : name + " and " + units;
     }

@@ -164,6 +164,14 @@ def given(arguments, folder):
     return out
 
 
+def a_little(factor):
+    return 1.05 if factor > 1 else 0.95
+
+
+def less(factor):
+    return 1 / factor
+
+
 class scenario:
     def __init__(self, program, arguments, folder):
         self.program, self.arguments, self.folder = program, arguments, folder
@@ -174,20 +182,20 @@ class scenario:
         self.gains = {}
         self.loss = 0  # with less of what is named, where no more is to be had
 
-    def gain(self, names, small=False):
-        """Of more of all of these; None when there is none to have."""
+    def gain(self, names, step=None):
+        """Of more of all of these; None when there is none to have. `step`: another factor than the usual one."""
         out = self.arguments
         for name in names:
             settings = self.settings[name]
-            if small:
-                settings = {k: 1.05 if v > 1 else 0.95 for k, v in settings.items() if isinstance(v, (int, float))}
+            if step:
+                settings = {k: step(v) for k, v in settings.items() if isinstance(v, (int, float))}
             out = relaxed(out, self.values, settings) or out
         if out is self.arguments:
             return None
         try:
             return run(self.program, given(out, self.folder))[0] / self.rate - 1
         except Refused:
-            return None if len(names) > 1 or small else 0
+            return None if len(names) > 1 or step else 0
 
     def others(self, names):
         """Gains of what raises the rate. Those of which more is refused together are tried in parts."""
@@ -208,24 +216,15 @@ class scenario:
             steps.append(self.gain(self.keys + ["datapath"]))
         return max((g for g in steps if g is not None), default=None)
 
-    def loss_of_named(self):
-        """With half of it."""
-        settings = {n: 1 / v for k in self.keys for n, v in self.settings[k].items() if isinstance(v, (int, float))}
-        out = relaxed(self.arguments, self.values, settings)
-        try:
-            return 0 if out is None else 1 - run(self.program, given(out, self.folder))[0] / self.rate
-        except Refused:
-            return 0
-
     def faults_of_named(self):
         named = self.gain_of_named()
         if named is None:
-            self.loss = self.loss_of_named()
+            self.loss = -(self.gain(self.keys, less) or 0)
             if self.loss > RISE:
                 self.gains[" and ".join(self.keys)] = 0
                 return []
         self.gains[" and ".join(self.keys)] = named or 0
-        small = self.gain(self.keys, True) if (named or 0) <= RISE else None
+        small = self.gain(self.keys, a_little) if (named or 0) <= RISE else None
         if (named or 0) <= RISE and (small or 0) <= SMALL_RISE:
             return ["more of it gives %+.1f %%" % (100 * (named or 0))]
         # Of "A and B" each must be a part.

@@ -142,7 +142,8 @@ def relaxed(arguments, values, settings):
             continue
         if name.startswith("--"):
             now = int(out[out.index(name) + 1]) if name in out else DEFAULTS[name]
-            new = min(int(now * more), MOST.get(name, int(now * more)))
+            new = int(now * more)
+            new = min(new, MOST.get(name, new))
             if new == now:
                 continue
             if name == "--depth" and "--cq-mod" not in out:  # a deeper queue would ask for fewer completions as well
