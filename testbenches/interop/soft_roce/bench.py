@@ -179,6 +179,7 @@ class bench:
 
     def show(self, status, text, guest):
         print("--- model, status %s\n%s--- guest, status %d\n%s---" % (status, text, guest[0], guest[1]), flush=True)
+        print("the guest's card:\n%s---" % self.guest.card(), flush=True)
         if "RNIC_KEEP" in os.environ:
             shutil.copy(self.pcap, os.environ["RNIC_KEEP"])
 
