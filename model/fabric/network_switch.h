@@ -33,7 +33,8 @@ namespace rnic::fabric {
 /// priority), its address is learnt and that of its destination looked up, and it is admitted to the buffer
 /// (shared_buffer) and put into the queue of its priority at its output (output_queues), or dropped; its packet may be
 /// marked (congestion_marker). Of frames that come at one edge inputs and outputs take turns (arrivals). An output
-/// chooses its next frame when its line will be free within `hop_ps` / 2. A frame has its room until its last bit has
+/// chooses its next frame when its line will be free within `hop_ps` / 2, and that is what a frame takes from there to
+/// the line: one that a pause has held back, too, is chosen when that ends. A frame has its room until its last bit has
 /// left.
 ///
 /// Cut-through: the last bit leaves `hop_ps` behind the one that came in, or as much later as the output's line is

@@ -100,14 +100,15 @@ TEST(network_switch, a_paused_output_waits) {
   EXPECT_EQ(r.plugs[1].got.size(), 1u);
   r.run(start + 30'000'000);
   ASSERT_EQ(r.plugs[2].got.size(), 2u);
-  EXPECT_GE(r.plugs[2].got[1].second, start + 4'000'000 + 1000 * quantum);
+  constexpr sim::time_ps chosen_to_last_bit = hop / 2 + (500 + overhead) * byte_ps;
+  EXPECT_EQ(r.plugs[2].got[1].second, start + 4'000'000 + 1000 * quantum + chosen_to_last_bit);
   // Time 0 ends a pause early.
   r.pause(2, 0xffff, start + 31'000'000);
   r.send(0, 2, 500, start + 32'000'000);
   r.pause(2, 0, start + 34'000'000);
   r.run(start + 36'000'000);
   ASSERT_EQ(r.plugs[2].got.size(), 3u);
-  EXPECT_GE(r.plugs[2].got[2].second, start + 34'000'000);
+  EXPECT_EQ(r.plugs[2].got[2].second, start + 34'000'000 + chosen_to_last_bit);
 }
 
 switch_config stored() {
