@@ -15,8 +15,15 @@ sim::time_ps kernel_time() { return sc_core::sc_time_stamp().value(); }
 
 void program_turns::alarm::ring(sim::timebase& base, sim::time_ps when) {
   when = std::max(when, base.now_ps());
-  for (turn* t : waiting_) t->due_ = std::min(t->due_, when);
-  base.notify(event_, when);
+  bool in_kernel = waiting_.empty();
+  for (turn* t : waiting_) {
+    t->due_ = std::min(t->due_, when);
+    if (t->goes_on_ != nullptr)
+      base.apart().due(t->among_.partition_, when);
+    else
+      in_kernel = true;
+  }
+  if (in_kernel) base.notify(event_, when);
 }
 
 program_turns::turn::turn(program_turns& among, alarm* until_rung, rank r)
@@ -43,11 +50,43 @@ bool program_turns::is_first(const turn& t, sim::time_ps now) const {
                       [&](const turn* other) { return other->number_ < t.number_ && other->due_ <= now; });
 }
 
+sim::time_ps program_turns::go_on(sim::time_ps now) {
+  sim::time_ps next = no_time;
+  for (turn* t : waiting_) {
+    if (t->goes_on_ == nullptr) continue;
+    if (t->due_ <= now)
+      t->goes_on_->notify();
+    else
+      next = std::min(next, t->due_);
+  }
+  return next;
+}
+
+void program_turns::turn::wait(sim::time_ps until) {
+  due_ = until;
+  if (due_ > kernel_time()) among_.base_.apart().keep_programs() ? wait_apart() : wait_in_kernel();
+  while (!among_.is_first(*this, kernel_time())) sc_core::wait(sc_core::SC_ZERO_TIME);
+  due_ = no_time;
+}
+
+void program_turns::turn::wait_apart() {
+  if (among_.unused_.empty()) {
+    among_.events_.push_back(std::make_unique<sc_core::sc_event>());
+    among_.unused_.push_back(among_.events_.back().get());
+  }
+  goes_on_ = among_.unused_.back();
+  among_.unused_.pop_back();
+  among_.base_.apart().due(among_.partition_, due_);
+  do sc_core::wait(*goes_on_);  // told twice in its last use, an event may be early
+  while (due_ > kernel_time());
+  among_.unused_.push_back(goes_on_);
+  goes_on_ = nullptr;
+}
+
 /// The kernel keeps the record of a time-out until its time comes, also when the event was first. So a long patience is
 /// cut into pieces, each four times as long as the one before: a million commands must not leave a million records.
-void program_turns::turn::wait(sim::time_ps until) {
+void program_turns::turn::wait_in_kernel() {
   constexpr sim::time_ps first_piece = sim::ps_per_us;
-  due_ = until;
   for (sim::time_ps piece = first_piece; due_ > kernel_time(); piece *= 4) {
     const sim::time_ps rest = due_ - kernel_time();
     if (alarm_ == nullptr)
@@ -57,8 +96,6 @@ void program_turns::turn::wait(sim::time_ps until) {
     else
       sc_core::wait(sc_core::sc_time::from_value(std::min(piece, rest)), alarm_->event_);
   }
-  while (!among_.is_first(*this, kernel_time())) sc_core::wait(sc_core::SC_ZERO_TIME);
-  due_ = no_time;
 }
 
 }  // namespace rnic::host_driver

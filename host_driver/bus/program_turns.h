@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <systemc>
 #include <vector>
 
@@ -15,11 +16,17 @@ namespace rnic::host_driver {
 /// The order of the programs (SC_THREADs) of one host that go on at the same time: the one that began to wait first is
 /// the first, and edges of that instant come before them all. The SystemC kernel has an order of its own, which depends
 /// on all that it has been asked for so far; what programs see must not, or it would not be the same without
-/// timebase::options::run_ahead.
-class program_turns {
+/// timebase::options::run_ahead. They wait in the kernel, or apart from it where partitions are (sim::windows).
+class program_turns : private sim::program_list {
  public:
   class turn;
   static constexpr sim::time_ps no_time = ~sim::time_ps{0};
+
+  /// Of the partition of `base` that is under construction.
+  explicit program_turns(sim::timebase& base) : base_(base), partition_(base.apart().add(*this)) {}
+  ~program_turns() override { base_.apart().remove(*this); }
+  program_turns(const program_turns&) = delete;
+  program_turns& operator=(const program_turns&) = delete;
 
   /// What ends waits, besides time.
   class alarm {
@@ -53,17 +60,25 @@ class program_turns {
    private:
     friend class program_turns;
     friend class alarm;
+    void wait_in_kernel();
+    void wait_apart();
     program_turns& among_;
     alarm* alarm_;
     std::uint64_t number_;
     sim::time_ps due_ = no_time;
     std::size_t place_;
+    sc_core::sc_event* goes_on_ = nullptr;  // while it waits outside of the kernel
   };
 
  private:
+  sim::time_ps go_on(sim::time_ps now) override;
   bool is_first(const turn& t, sim::time_ps now) const;
 
+  sim::timebase& base_;
+  std::size_t partition_;
   std::vector<turn*> waiting_;
+  std::vector<std::unique_ptr<sc_core::sc_event>> events_;  // of turns that wait apart
+  std::vector<sc_core::sc_event*> unused_;                  // of these
   std::uint64_t begun_ = 0;
 };
 

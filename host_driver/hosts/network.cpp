@@ -162,16 +162,51 @@ std::vector<std::string> network::warnings() const {
   return all;
 }
 
+namespace {
+
+/// What a host, or the other end of its cable, does now the other one notices so much later, at the earliest.
+struct shortest_ways {
+  sim::time_ps out = ~sim::time_ps{0}, in = ~sim::time_ps{0};
+
+  shortest_ways(const network_config& network, const std::vector<node_config>& hosts) {
+    for (const fabric::network_link& w : network.shape.links())
+      for (const fabric::plug_place& e : w.ends) {
+        if (e.is_switch) continue;
+        const mac::port_config& port = hosts[e.number].adapter.port;
+        const sim::time_ps cable = sim::time_ps{w.metres} * network.ps_per_metre;
+        out = std::min(out, cable + mac::transmit_ps(port));
+        in = std::min(in, cable + mac::receive_path(port).mac);
+      }
+  }
+};
+
+/// No host has a cable to another one.
+bool switches_are_hub(const network_config& network) {
+  const auto& links = network.shape.links();
+  return std::all_of(links.begin(), links.end(),
+                     [](const auto& w) { return w.ends[0].is_switch || w.ends[1].is_switch; });
+}
+
+/// From a switch's choice of a frame to its last bit, less an edge of its clock; its pauses have no such delay.
+sim::time_ps inside_switch(const network_config& network) {
+  if (network.middle.buffer.flow_control != fabric::lossless_by::nothing) return 0;
+  constexpr sim::time_ps edge = 1'000;
+  return std::max<sim::time_ps>(network.middle.hop_ps / 2, edge) - edge;
+}
+
+}  // namespace
+
 sim::time_ps network::lookahead() const {
-  sim::time_ps least = ~sim::time_ps{0};
-  for (const fabric::network_link& w : config_.shape.links())
-    for (const fabric::plug_place& e : w.ends) {
-      if (e.is_switch) continue;
-      const mac::port_config& port = built_from_[e.number].adapter.port;
-      least = std::min(least, sim::time_ps{w.metres} * config_.ps_per_metre +
-                                  std::min(mac::transmit_ps(port), mac::receive_path(port).mac));
-    }
-  return least;
+  const shortest_ways w(config_, built_from_);
+  return switches_are_hub(config_) ? w.out + inside_switch(config_) + w.in : std::min(w.out, w.in);
+}
+
+void network::run_apart() {
+  const shortest_ways w(config_, built_from_);
+  if (switches_are_hub(config_))
+    base_.parts().set_hub(w.out, inside_switch(config_) + w.in);
+  else
+    base_.parts().set_lookahead(std::min(w.out, w.in));
 }
 
 void network::meet() { meeting_->arrive(nodes_.size()); }

@@ -126,12 +126,12 @@ class network {
   /// By switch, the ports on the ways to a port of a host; none where no way leads there.
   const ports_by_switch& ways_to(unsigned host, unsigned port) const { return routes_[host][port - 1]; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
-  /// After this time at the earliest a host notices what another one, or a switch, does now: its cable and the stages
-  /// of its port. Before a program acts on another host's program, which is no matter of hardware, it waits so long.
+  /// After this time at the earliest a host notices what another one does now: their cables and the stages of their
+  /// ports. Before a program acts on another host's program, which is no matter of hardware, it waits so long.
   sim::time_ps lookahead() const;
   /// From now on hosts may be simulated ahead of each other (sim::partitions), for programs that act on their own host
   /// only, or after such a wait.
-  void run_apart() { base_.parts().set_lookahead(lookahead()); }
+  void run_apart();
   /// What of the network cannot work as it is meant, a line each: headroom that is too small.
   std::vector<std::string> warnings() const;
   /// Rings of pauses of which no way has sent anything since the last call.

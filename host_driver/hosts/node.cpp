@@ -282,6 +282,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       adapter_("adapter", env, cfg.adapter, engine_factory(cfg, rtl_), match_factory(cfg, rtl_),
                source_factory(cfg, rtl_), cfg.blocks),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
+      turns_(env.base),
       bus_("bus", env.base, memory_, turns_, cfg.bus),
       device_(bus_, named(cfg.driver, basename())) {
   if (cfg.functions != 0 && !cfg.driver.use_msix)

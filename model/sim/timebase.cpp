@@ -118,7 +118,8 @@ void timebase::serve() {
   serving_ = true;
   horizon_ = 0;
   if (partitions_.have_windows()) {
-    serve_windows(now_);
+    while (scheduled_count_ != 0) process_->take_back(--scheduled_count_);  // may_serve() would see them
+    windows_.serve();
   } else {
     time_ps next = now_;
     do next = (this->*to_horizon_)(next);
@@ -144,9 +145,11 @@ inline time_ps timebase::serve_due(time_ps now) {
   time_ps next = lowered_ = ~time_ps{0};
   if constexpr (Domains == any_number) {
     partitions_.open(now, now + 1);
-    for (std::size_t p = 0; p != partitions_.size(); ++p)
-      if (partitions_.enter(p) != ~time_ps{0}) partitions_.leave(serve_partition(p, now), now);
-    partitions_.close();
+    for (std::size_t p = 0; p != partitions_.size(); ++p) {
+      if (partitions_.edge(p) > now) continue;
+      partitions_.enter(p);
+      partitions_.leave(serve_partition(p, now), now);
+    }
     next = partitions_.earliest();
   } else {
 #pragma GCC unroll 8
@@ -171,31 +174,6 @@ time_ps timebase::serve_partition(std::size_t p, time_ps now) {
   const auto [first, end] = partitions_[p];
   for (std::size_t i = first; i != end; ++i) serve_domain(i, now, next);
   return std::min(next, lowered_);
-}
-
-/// As serve_to_horizon(), a partition at a time. A partition that asks for something in the kernel lowers the horizon
-/// for those behind it; those before it have been served for longer, which nobody sees: the process that runs next is
-/// one of that partition.
-void timebase::serve_windows(time_ps next) {
-  do {
-    partitions_.open_window(next, horizon_);
-    for (std::size_t p = 0; p != partitions_.size(); ++p) {
-      time_ps edge = partitions_.enter(p);
-      if (edge == ~time_ps{0}) continue;
-      do {
-        now_ = edge;
-        edge = serve_partition(p, edge);
-      } while (edge < partitions_.end() && edge < horizon_);
-      partitions_.leave(edge, now_);
-    }
-    next = partitions_.earliest();
-  } while (may_serve(next));
-  partitions_.close();
-  for (const auto& [work, partition] : deferred_) {
-    now_ = std::max(kernel_now_, partitions_.reached(partition));
-    work->catch_up(std::max(horizon_, now_ + 1));
-  }
-  lowered_ = partitions_.earliest();
 }
 
 time_ps timebase::earliest_edge() const { return *std::min_element(next_edges_.begin(), next_edges_.end()); }

@@ -12,6 +12,7 @@
 #include "model/sim/parameter.h"
 #include "model/sim/partitions.h"
 #include "model/sim/types.h"
+#include "model/sim/windows.h"
 
 namespace sc_core {
 class sc_event;
@@ -90,15 +91,17 @@ class timebase {
   void add(deferred_work& work) { deferred_.emplace_back(&work, partitions_.last()); }
   void remove(deferred_work& work);
   /// To begin one before domains and deferred work are added. With a lookahead, for a program whose processes, too,
-  /// each act on one partition only, or after a wait for a time that the kernel knows of: results are the same, and
-  /// pass() has no effect.
+  /// each act on one partition only, or after a wait for a time that the kernel or windows know of: results are the
+  /// same, and pass() has no effect.
   partitions& parts() { return partitions_; }
+  windows& apart() { return windows_; }
   const options& opts() const { return options_; }
   /// Activations of the kernel's method since the start: the cost that does not depend on the machine.
   std::uint64_t kernel_activations() const { return activations_; }
 
  private:
   friend class clock_domain;
+  friend class windows;
   class process;
   void add(clock_domain& domain);
   void remove(clock_domain& domain);
@@ -118,7 +121,6 @@ class timebase {
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
-  void serve_windows(time_ps next);
   time_ps serve_partition(std::size_t p, time_ps now);
 
   static constexpr std::size_t any_number = 0;
@@ -131,6 +133,7 @@ class timebase {
   std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
   std::vector<clock_domain*> domains_;
   partitions partitions_;
+  windows windows_{*this};
   time_ps ahead_until_ = 0;
   time_ps kernel_now_ = 0;                                        // valid while serving
   time_ps (timebase::*to_horizon_)(time_ps) = nullptr;            // serve_to_horizon() of as many domains as there are

@@ -84,7 +84,7 @@ class fabric_run {
     flows_->join(host);
     if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
     end_ = std::max(end_, network_->now_ps());
-    network_->wait_until(std::min(deadline_, network_->now_ps() + network_->lookahead()));
+    network_->wait_until(network_->now_ps() + network_->lookahead());  // then all hosts are at that time
     network_->meet();
   }
 

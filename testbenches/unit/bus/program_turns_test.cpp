@@ -25,7 +25,7 @@ using order = std::vector<std::pair<unsigned, sim::time_ps>>;
 struct programs {
   sim::simulation kernel;
   sim::timebase base;
-  program_turns turns;
+  program_turns turns{base};
   program_turns::alarm alarm;
   order seen;
 

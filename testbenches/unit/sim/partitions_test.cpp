@@ -2,6 +2,7 @@
 // Partitions that are served ahead of each other: nothing of it can be seen, and one that acts too early is found out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -23,22 +24,63 @@ namespace {
 constexpr time_ps flight = 90'000;
 constexpr unsigned stations = 5;
 
-/// Throws balls to other stations, at edges and with destinations that depend on what has come; tells a program of
-/// some of them.
+/// The program of a partition: waits for a time, or until it is told something; in the kernel, or apart from it.
+class waiter final : public program_list {
+ public:
+  explicit waiter(timebase& base) : base_(base), partition_(base.apart().add(*this)) {}
+  ~waiter() override { base_.apart().remove(*this); }
+  waiter(const waiter&) = delete;
+  waiter& operator=(const waiter&) = delete;
+
+  void wait(time_ps duration, bool may_wait_apart) {
+    due_ = base_.now_ps() + duration;
+    apart_ = may_wait_apart && base_.apart().keep_programs();
+    if (!apart_) return sc_core::wait(sc_core::sc_time::from_value(duration), event_);
+    base_.apart().due(partition_, due_);
+    sc_core::wait(event_);
+    ++waits_apart;
+  }
+  /// By a tick.
+  void tell(time_ps now) {
+    due_ = std::min(due_, now);
+    if (apart_)
+      base_.apart().due(partition_, now);
+    else
+      base_.notify(event_, now);
+  }
+
+  unsigned waits_apart = 0;
+
+ private:
+  time_ps go_on(time_ps now) override {
+    if (due_ > now) return due_;
+    due_ = ~time_ps{0};
+    event_.notify();
+    return ~time_ps{0};
+  }
+
+  timebase& base_;
+  std::size_t partition_;
+  sc_core::sc_event event_;
+  time_ps due_ = ~time_ps{0};
+  bool apart_ = false;
+};
+
+/// Throws balls to other stations, or to what sorts them, at edges and with destinations that depend on what has come;
+/// tells a program of some of them.
 class station final : public clocked_block {
  public:
-  timed_inbox<std::uint64_t> inbox;
+  std::vector<std::unique_ptr<timed_inbox<std::uint64_t>>> inboxes;  // by sender
   std::vector<station*> others;
   std::vector<record> log;
-  sc_core::sc_event told;
+  waiter told;
   unsigned news = 0;
 
   station(const std::string& name, clock_domain& domain, std::uint64_t number, time_ps takes)
-      : clocked_block(name, domain),
-        inbox(this->name() + ".inbox", *this),
-        number_(number),
-        takes_(takes),
-        due_(1 + number) {
+      : clocked_block(name, domain), told(domain.base()), number_(number), takes_(takes), due_(1 + number) {
+    for (unsigned i = 0; i < stations; ++i)
+      inboxes.push_back(
+          std::make_unique<timed_inbox<std::uint64_t>>(this->name() + ".inbox" + std::to_string(i), *this));
     wake_at(due_);
   }
   /// Of a program of this station.
@@ -50,29 +92,33 @@ class station final : public clocked_block {
 
  private:
   void tick() override {
-    while (inbox.can_pop()) {
-      const std::uint64_t value = inbox.pop();
-      log.push_back({number_, value, now(), now_ps()});
-      state_ = (state_ ^ value) * 6364136223846793005U + 1442695040888963407U;
-      if ((state_ >> 40) % 4 == 0) {
-        ++news;
-        domain().base().notify(told, now_ps());
-      }
-    }
+    for (const auto& inbox : inboxes)
+      while (inbox->can_pop()) take(inbox->pop());
     if (now() != due_ || now_ps() > 150'000'000) return;
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    station& to = *others[(state_ >> 33) % others.size()];
-    // Of each sender they arrive in order; others may throw to the same one, which an inbox of its own would part.
-    if (to.last_ < now_ps() + takes_) {
-      to.last_ = now_ps() + takes_;
-      to.inbox.push(state_, now_ps() + takes_);
-    }
+    others[(state_ >> 33) % others.size()]->inboxes[number_]->push(state_, now_ps() + takes_);
     due_ = now() + 1 + (state_ >> 20) % 60;
     wake_at(due_);
   }
+  void take(std::uint64_t value) {
+    log.push_back({number_, value, now(), now_ps()});
+    state_ = (state_ ^ value) * 6364136223846793005U + 1442695040888963407U;
+    if ((state_ >> 40) % 4 == 0) {
+      ++news;
+      told.tell(now_ps());
+    }
+  }
   std::uint64_t number_, state_ = 1;
-  time_ps takes_, last_ = 0;
+  time_ps takes_;
   cycle_t due_;
+};
+
+/// How the partitions are served, and how far from each other they are.
+struct apart {
+  time_ps lookahead = 0;
+  time_ps takes = flight;
+  bool has_hub = false;        ///< the last station is the hub: all others throw to it, and it to them
+  bool programs_apart = true;  ///< programs do not wait in the kernel
 };
 
 struct table {
@@ -80,36 +126,44 @@ struct table {
   std::vector<std::unique_ptr<clock_domain>> clocks;
   std::vector<std::unique_ptr<station>> all;
 
-  /// In a ring: each throws to the next one only, so that an inbox has one sender.
-  table(const timebase::options& opts, time_ps lookahead, time_ps takes) : base(opts) {
+  /// In a ring: each throws to the next one only. With a hub they throw to it, and it to all of them.
+  table(const timebase::options& opts, const apart& how) : base(opts) {
     for (unsigned i = 0; i < stations; ++i) {
       base.parts().begin();
       for (unsigned d = 0; d < 2; ++d)
         clocks.push_back(std::make_unique<clock_domain>("clock" + std::to_string(i) + std::to_string(d), base,
                                                         clock_period::from_khz(300'000 + 27'000 * i + 100'000 * d)));
-      all.push_back(std::make_unique<station>("station" + std::to_string(i), *clocks.back(), i, takes));
+      all.push_back(std::make_unique<station>("station" + std::to_string(i), *clocks.back(), i, how.takes));
     }
-    for (unsigned i = 0; i < stations; ++i) all[i]->others = {all[(i + 1) % stations].get()};
-    base.parts().set_lookahead(lookahead);
+    constexpr unsigned hub = stations - 1;
+    for (unsigned i = 0; i < stations; ++i) {
+      all[i]->others = {all[how.has_hub ? hub : (i + 1) % stations].get()};
+      if (how.has_hub && i == hub) all[i]->others = {all[0].get(), all[1].get(), all[2].get(), all[3].get()};
+    }
+    if (how.has_hub)
+      base.parts().set_hub(how.lookahead, flight);
+    else
+      base.parts().set_lookahead(how.lookahead);
     base.run_ahead_until(~time_ps{0});
   }
 };
 
 struct outcome {
   std::array<std::vector<record>, stations> seen, looked;
-  std::uint64_t activations = 0, ticks = 0;
+  std::uint64_t activations = 0, ticks = 0, waits_apart = 0;
 };
 
-/// With a program a station, which waits for what it is told or for a time and gives its station something to do.
-outcome run(const timebase::options& opts, time_ps lookahead, time_ps takes = flight) {
+/// With a program a station, but for a hub, which waits for what it is told or for a time and gives its station
+/// something to do.
+outcome run(const timebase::options& opts, const apart& how) {
   const simulation kernel;
-  table t(opts, lookahead, takes);
+  table t(opts, how);
   outcome o;
-  for (unsigned i = 0; i < stations; ++i)
-    sc_core::sc_spawn([&t, &o, i] {
+  for (unsigned i = 0; i < stations - (how.has_hub ? 1 : 0); ++i)
+    sc_core::sc_spawn([&t, &o, &how, i] {
       station& mine = *t.all[i];
       for (unsigned seen = 0;;) {
-        sc_core::wait(sc_core::sc_time(7'013'001 + 1'000 * i, sc_core::SC_PS), mine.told);
+        mine.told.wait(7'013'001 + 1'000 * i, how.programs_apart);
         o.looked[i].push_back({i, mine.news - seen, mine.log.size(), t.base.now_ps()});
         seen = mine.news;
         mine.kick(seen);
@@ -119,37 +173,50 @@ outcome run(const timebase::options& opts, time_ps lookahead, time_ps takes = fl
   for (unsigned i = 0; i < stations; ++i) o.seen[i] = t.all[i]->log;
   o.activations = t.base.kernel_activations();
   for (const auto& c : t.clocks) o.ticks += c->ticks();
+  for (const auto& s : t.all) o.waits_apart += s->told.waits_apart;
   return o;
 }
 
-void expect_same(const outcome& x, const outcome& y, const char* how) {
+void expect_same(const outcome& x, const outcome& y, bool has_hub, const std::string& how) {
   SCOPED_TRACE(how);
   for (unsigned i = 0; i < stations; ++i) {
     EXPECT_GT(x.seen[i].size(), 500U);
-    EXPECT_GT(x.looked[i].size(), 100U);
+    const bool is_hub = has_hub && i + 1 == stations;  // has no program
+    EXPECT_GE(x.looked[i].size(), is_hub ? 0U : 20U) << "program " << i;
     EXPECT_TRUE(x.seen[i] == y.seen[i]) << "station " << i;
     EXPECT_TRUE(x.looked[i] == y.looked[i]) << "program " << i;
   }
 }
 
-TEST(Partitions, ServedApartEqualTheOrderOfTime) {
-  const outcome in_order = run({}, 0);
-  for (const time_ps lookahead : {time_ps{1}, flight / 7, flight}) {
-    const outcome apart = run({}, lookahead);
-    expect_same(in_order, apart, "apart");
-    EXPECT_EQ(in_order.ticks, apart.ticks);
-  }
-  expect_same(in_order, run({false, 4711}, flight), "another order of blocks");
-  expect_same(in_order, run({true, 0}, flight), "ticked at every edge");
+class PartitionsApart : public testing::TestWithParam<bool> {};
+
+TEST_P(PartitionsApart, EqualTheOrderOfTime) {
+  const bool hub = GetParam();
+  const outcome in_order = run({}, {0, flight, hub});
+  EXPECT_EQ(in_order.waits_apart, 0U);
+  for (const bool programs : {false, true})
+    for (const time_ps lookahead : {time_ps{1}, flight / 7, flight}) {
+      const outcome apart = run({}, {lookahead, flight, hub, programs});
+      expect_same(in_order, apart, hub, std::to_string(lookahead) + " ps apart");
+      EXPECT_EQ(in_order.ticks, apart.ticks);
+      EXPECT_EQ(apart.waits_apart != 0, programs);
+    }
+  expect_same(in_order, run({false, 4711}, {flight, flight, hub}), hub, "another order of blocks");
+  expect_same(in_order, run({true, 0}, {flight, flight, hub}), hub, "ticked at every edge");
   timebase::options stepping;
   stepping.run_ahead = false;
-  expect_same(in_order, run(stepping, flight), "not ahead of the kernel");
+  expect_same(in_order, run(stepping, {flight, flight, hub}), hub, "not ahead of the kernel");
 }
 
-TEST(Partitions, OneThatActsWithinTheLookaheadIsFoundOut) {
+INSTANTIATE_TEST_SUITE_P(, PartitionsApart, testing::Bool(),
+                         [](const auto& hub) { return hub.param ? "with_a_hub" : "in_a_ring"; });
+
+class PartitionsTooNear : public testing::TestWithParam<bool> {};
+
+TEST_P(PartitionsTooNear, AreFoundOut) {
   std::string what = "nothing";
   try {
-    run({}, 4 * flight, flight);
+    run({}, {4 * flight, flight, GetParam()});
   } catch (const std::exception& e) {
     what = e.what();
   }
@@ -157,6 +224,9 @@ TEST(Partitions, OneThatActsWithinTheLookaheadIsFoundOut) {
               what.find("for an edge that has passed") != std::string::npos)
       << what;
 }
+
+INSTANTIATE_TEST_SUITE_P(, PartitionsTooNear, testing::Bool(),
+                         [](const auto& hub) { return hub.param ? "with_a_hub" : "in_a_ring"; });
 
 TEST(Partitions, AsBuiltThereIsOne) {
   partitions p;
