@@ -56,7 +56,7 @@ void workload_run::program(unsigned host) {
 }
 
 void workload_run::watch() {
-  while (workloads_.sending() != 0 && !workloads_.failed()) {
+  while (workloads_.is_sending() && !workloads_.failed()) {
     system_.wait_until(system_.now_ps() + listening_interval);
     listeners_.goes_on(system_.now_ps() - times_.begin);
   }

@@ -35,6 +35,7 @@ void workload_set::start(unsigned host, const workload_times& t) {
       processes_.spawn(host, [this, w, host, thread, t] {
         w->send(host, thread, t);
         --sending_;
+        ended_at_ = system_.now_ps();
       });
   }
 }

@@ -26,8 +26,8 @@ class workload_set {
   /// Returns when that is over. Throws the first exception of any.
   void join(unsigned host) { processes_.join(host); }
 
-  /// Threads that have not ended.
-  unsigned sending() const { return sending_; }
+  /// Whether one still sends, or has come to its end at this very instant: who goes on first in it is not to be seen.
+  bool is_sending() const { return sending_ != 0 || ended_at_ == system_.now_ps(); }
   bool failed() const { return processes_.failed(); }
   std::size_t size() const { return all_.size(); }
   const workload& operator[](std::size_t i) const { return *all_[i]; }
@@ -38,6 +38,7 @@ class workload_set {
   std::vector<std::unique_ptr<workload>> all_;
   host_processes processes_;
   unsigned sending_ = 0;
+  sim::time_ps ended_at_ = ~sim::time_ps{0};  // when the last one did that has
 };
 
 }  // namespace rnic::workloads

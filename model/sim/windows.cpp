@@ -37,7 +37,7 @@ void windows::serve() {
   dues_.resize(base_.partitions_.size(), partitions::never);
   base_.may_serve(base_.kernel_now_);  // finds the horizon
   do {
-    if (base_.partitions_.is_through(next()) || next() >= base_.horizon_) serve_hub();
+    serve_hub();
     serve_spokes();
   } while (has_more());
   const bool programs_run = due_ <= base_.kernel_now_;
@@ -53,19 +53,23 @@ bool windows::has_more() {
   return base_.partitions_.first() < due_;
 }
 
-/// The hub, as far as the others let it, and what of them is then a window.
+/// Where nothing of the others is left in their window: the hub, as far as they let it, and what of them is then a
+/// window. Amid a window only for who looks at all.
 void windows::serve_hub() {
   partitions& p = base_.partitions_;
-  const bool through = p.is_through(next());
+  // Other processes of the kernel, too, may act on any partition.
+  const auto first = [this] { return std::min(next(), std::max(base_.kernel_now_, base_.horizon_)); };
+  const bool through = p.is_through(first());
+  if (!through && next() < base_.horizon_) return;
   time_ps done = 0;
   if (p.spokes() != p.size()) {
-    const time_ps& end = p.open_hub(next());
+    const time_ps& end = p.open_hub(first());
     const auto limit = [this, &end] { return std::max(base_.kernel_now_ + 1, std::min(end, base_.horizon_)); };
     if (p.hub_edge() < limit()) serve_one(p.spokes(), limit);
     done = limit();
   }
   if (through)
-    p.open_window(next(), done);
+    p.open_window(first(), done);
   else
     p.hub_went_on(done);
 }

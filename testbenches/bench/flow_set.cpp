@@ -33,6 +33,7 @@ void flow_set::start(unsigned host, sim::time_ps begin, sim::time_ps deadline) {
     processes_.spawn(host, [&f, this, begin, deadline] {
       f->send(begin, deadline);
       --sending_;
+      ended_at_ = system_.now_ps();
     });
   }
 }

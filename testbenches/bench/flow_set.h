@@ -28,8 +28,8 @@ class flow_set {
 
   /// From any process: no flow goes on.
   void stop();
-  /// Those that have not ended.
-  unsigned sending() const { return sending_; }
+  /// Whether one still sends, or has come to its end at this very instant: who goes on first in it is not to be seen.
+  bool is_sending() const { return sending_ != 0 || ended_at_ == system_.now_ps(); }
   bool failed() const { return processes_.failed(); }
 
   std::size_t size() const { return flows_.size(); }
@@ -41,6 +41,7 @@ class flow_set {
   std::vector<std::unique_ptr<flow>> flows_;
   workloads::host_processes processes_;
   unsigned sending_ = 0;
+  sim::time_ps ended_at_ = ~sim::time_ps{0};  // when the last one did that has
 };
 
 }  // namespace rnic::bench

@@ -90,7 +90,7 @@ class fabric_run {
 
   /// No look at the end itself: whether flows have ended by then would be a matter of who is the first to run.
   void watch() {
-    while (flows_->sending() != 0 && !flows_->failed() && network_->now_ps() + look_interval < deadline_) {
+    while (flows_->is_sending() && !flows_->failed() && network_->now_ps() + look_interval < deadline_) {
       network_->wait_until(network_->now_ps() + look_interval);
       for (hosts::standstill& s : network_->look_for_standstills()) {
         const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
