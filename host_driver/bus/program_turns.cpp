@@ -77,8 +77,7 @@ void program_turns::turn::wait_apart() {
   goes_on_ = among_.unused_.back();
   among_.unused_.pop_back();
   among_.base_.apart().due(among_.partition_, due_);
-  do sc_core::wait(*goes_on_);  // told twice in its last use, an event may be early
-  while (due_ > kernel_time());
+  sc_core::wait(*goes_on_);
   among_.unused_.push_back(goes_on_);
   goes_on_ = nullptr;
 }

@@ -164,12 +164,15 @@ std::vector<std::string> network::warnings() const {
 
 namespace {
 
-/// What a host, or the other end of its cable, does now the other one notices so much later, at the earliest.
+/// What a host does now the other end of its cable notices after `out` at the earliest, and the reverse after `in`.
 struct shortest_ways {
   sim::time_ps out = ~sim::time_ps{0}, in = ~sim::time_ps{0};
+  bool by_switches = true;  // no host has a cable to another one
 
-  shortest_ways(const network_config& network, const std::vector<node_config>& hosts) {
-    for (const fabric::network_link& w : network.shape.links())
+  /// `edge`: of the switches' clock.
+  shortest_ways(const network_config& network, const std::vector<node_config>& hosts, sim::time_ps edge) {
+    for (const fabric::network_link& w : network.shape.links()) {
+      by_switches = by_switches && (w.ends[0].is_switch || w.ends[1].is_switch);
       for (const fabric::plug_place& e : w.ends) {
         if (e.is_switch) continue;
         const mac::port_config& port = hosts[e.number].adapter.port;
@@ -177,34 +180,24 @@ struct shortest_ways {
         out = std::min(out, cable + mac::transmit_ps(port));
         in = std::min(in, cable + mac::receive_path(port).mac);
       }
+    }
+    // From a switch's choice of a frame, at the edge behind what made it possible; its pauses have no such delay.
+    if (by_switches && network.middle.buffer.flow_control == fabric::lossless_by::nothing)
+      in += std::max<sim::time_ps>(network.middle.hop_ps / 2, edge) - edge;
   }
 };
-
-/// No host has a cable to another one.
-bool switches_are_hub(const network_config& network) {
-  const auto& links = network.shape.links();
-  return std::all_of(links.begin(), links.end(),
-                     [](const auto& w) { return w.ends[0].is_switch || w.ends[1].is_switch; });
-}
-
-/// From a switch's choice of a frame to its last bit, less an edge of its clock; its pauses have no such delay.
-sim::time_ps inside_switch(const network_config& network) {
-  if (network.middle.buffer.flow_control != fabric::lossless_by::nothing) return 0;
-  constexpr sim::time_ps edge = 1'000;
-  return std::max<sim::time_ps>(network.middle.hop_ps / 2, edge) - edge;
-}
 
 }  // namespace
 
 sim::time_ps network::lookahead() const {
-  const shortest_ways w(config_, built_from_);
-  return switches_are_hub(config_) ? w.out + inside_switch(config_) + w.in : std::min(w.out, w.in);
+  const shortest_ways w(config_, built_from_, clock_->longest_cycle());
+  return w.by_switches ? w.out + w.in : std::min(w.out, w.in);
 }
 
 void network::run_apart() {
-  const shortest_ways w(config_, built_from_);
-  if (switches_are_hub(config_))
-    base_.parts().set_hub(w.out, inside_switch(config_) + w.in);
+  const shortest_ways w(config_, built_from_, clock_->longest_cycle());
+  if (w.by_switches)
+    base_.parts().set_hub(w.out, w.in);
   else
     base_.parts().set_lookahead(std::min(w.out, w.in));
 }

@@ -26,8 +26,8 @@ class workload_set {
   /// Returns when that is over. Throws the first exception of any.
   void join(unsigned host) { processes_.join(host); }
 
-  /// Whether one still sends, or has come to its end at this very instant: who goes on first in it is not to be seen.
-  bool is_sending() const { return sending_ != 0 || ended_at_ == system_.now_ps(); }
+  /// As host_processes::is_sending().
+  bool is_sending() const { return processes_.is_sending(); }
   bool failed() const { return processes_.failed(); }
   std::size_t size() const { return all_.size(); }
   const workload& operator[](std::size_t i) const { return *all_[i]; }
@@ -37,8 +37,6 @@ class workload_set {
   hosts::connection_options common_;
   std::vector<std::unique_ptr<workload>> all_;
   host_processes processes_;
-  unsigned sending_ = 0;
-  sim::time_ps ended_at_ = ~sim::time_ps{0};  // when the last one did that has
 };
 
 }  // namespace rnic::workloads

@@ -324,8 +324,8 @@ void network_switch::transmit(port_state& p) {
   ++p.count.tx_frames;
   ++p.sent[priority];
   p.count.tx_bytes += e.bytes;
-  const sim::time_ps lasts = duration(*e.frame, p.config.rate_mbps), paused = p.flow.paused_until(priority),
-                     after_pause = paused == 0 ? 0 : paused + config_.hop_ps / 2 + lasts;
+  const sim::time_ps lasts = duration(*e.frame, p.config.rate_mbps),
+                     after_pause = p.flow.paused_until(priority) + config_.hop_ps / 2 + lasts;
   const sim::time_ps earliest = std::max({e.earliest_end, after_pause, p.line_free + lasts});
   if (e.frame->span != 0)
     note_way(e.frame->span, e.earliest_end - lasts, earliest - lasts,

@@ -10,6 +10,7 @@ namespace rnic::sim {
 
 std::size_t windows::add(program_list& programs) {
   programs_.emplace_back(&programs, base_.partitions_.last());
+  dues_.resize(base_.partitions_.size(), partitions::never);
   return base_.partitions_.last();
 }
 
@@ -22,7 +23,6 @@ bool windows::keep_programs() const { return base_.partitions_.have_windows() &&
 
 void windows::due(std::size_t partition, time_ps when) {
   if (when == partitions::never) return;
-  if (dues_.size() <= partition) dues_.resize(partition + 1, partitions::never);
   dues_[partition] = std::min(dues_[partition], when);
   due_ = std::min(due_, when);
   if (!base_.serving_) base_.schedule(when);

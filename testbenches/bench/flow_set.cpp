@@ -8,7 +8,8 @@ namespace rnic::bench {
 
 flow_set::flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
                    std::uint64_t seed, workloads::onlooker_if* onlooker)
-    : system_(system), common_(common), processes_(system.hosts()), sending_(static_cast<unsigned>(flows.size())) {
+    : system_(system), common_(common), processes_(system) {
+  processes_.expect_senders(static_cast<unsigned>(flows.size()));
   std::mt19937_64 random(seed);
   for (flow_config& f : flows) {
     f.seed = random();
@@ -30,11 +31,7 @@ void flow_set::start(unsigned host, sim::time_ps begin, sim::time_ps deadline) {
   for (auto& f : flows_) {
     if (f->config().to == host && f->receives()) processes_.spawn(host, [&f, deadline] { f->receive(deadline); });
     if (f->config().from != host) continue;
-    processes_.spawn(host, [&f, this, begin, deadline] {
-      f->send(begin, deadline);
-      --sending_;
-      ended_at_ = system_.now_ps();
-    });
+    processes_.spawn_sender(host, [&f, begin, deadline] { f->send(begin, deadline); });
   }
 }
 

@@ -28,8 +28,8 @@ class flow_set {
 
   /// From any process: no flow goes on.
   void stop();
-  /// Whether one still sends, or has come to its end at this very instant: who goes on first in it is not to be seen.
-  bool is_sending() const { return sending_ != 0 || ended_at_ == system_.now_ps(); }
+  /// As host_processes::is_sending().
+  bool is_sending() const { return processes_.is_sending(); }
   bool failed() const { return processes_.failed(); }
 
   std::size_t size() const { return flows_.size(); }
@@ -40,8 +40,6 @@ class flow_set {
   hosts::connection_options common_;
   std::vector<std::unique_ptr<flow>> flows_;
   workloads::host_processes processes_;
-  unsigned sending_ = 0;
-  sim::time_ps ended_at_ = ~sim::time_ps{0};  // when the last one did that has
 };
 
 }  // namespace rnic::bench

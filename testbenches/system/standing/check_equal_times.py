@@ -3,7 +3,7 @@
 """Programs of a host that go on in the same picosecond, in networks that nobody chose: the results are those of one
 activation of the kernel an instant, of hosts that are not served apart, and of blocks that do not sleep.
 
-usage: check_equal_times.py PROGRAM [--networks N] [--first K] [--jobs J]
+usage: check_equal_times.py PROGRAM [--experiments] [--networks N] [--first K] [--jobs J]
 
 Network n is the same in every run: it has its own seed. All flows begin at the same time, and hosts have several of
 them, of equal messages as a rule: their programs meet in the same instants. With --experiments the networks are those of
