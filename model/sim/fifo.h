@@ -272,12 +272,13 @@ class fifo : public fifo_state<T>, public channel {
   void release(cycle_t now) {
     freed_now_ = seldom(freed_at_ == now) ? static_cast<std::uint16_t>(freed_now_ + 1) : 1;
     freed_at_ = now;
-    head_ = (head_ + 1) & mask_of_slots_;
     --count_;
     if (seldom(count_ + freed_now_ == places_)) was_full(now);
     if (count_ != 0) {
+      head_ = (head_ + 1) & mask_of_slots_;
       if (count_ >= wakes_from_) show_next(now);
     } else {
+      head_ = 0;  // begins again with the slot that is in the cache
       *mask_ &= ~mask_bit_;
     }
   }

@@ -50,8 +50,8 @@ class ring {
   /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
   void drop() {
     RNIC_ASSERT(!empty(), "pop from an empty ring");
-    head_ = (head_ + 1) & mask_;
-    --count_;
+    // An empty one begins again with the slot that is in the cache.
+    head_ = --count_ == 0 ? 0 : (head_ + 1) & mask_;
   }
   void clear() {
     while (!empty()) pop();

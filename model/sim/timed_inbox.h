@@ -71,8 +71,9 @@ class timed_inbox : private timed_inbox_state<T>, public hierarchy_object {
     entry& e = slots_[head_];
     RNIC_ASSERT(count_ != 0 && e.edge <= now, name() + ": nothing has arrived");
     T item = std::move(e.item);
-    head_ = (head_ + 1) & mask_;
-    if (--count_ != 0) consumer_.wake_at(std::max(slots_[head_].edge, now + 1));
+    // An empty one begins again with the slot that is in the cache.
+    head_ = --count_ == 0 ? 0 : (head_ + 1) & mask_;
+    if (count_ != 0) consumer_.wake_at(std::max(slots_[head_].edge, now + 1));
     return item;
   }
   bool empty() const { return count_ == 0; }

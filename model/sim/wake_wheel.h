@@ -50,7 +50,7 @@ class wake_wheel {
   void forget(unsigned id);
 
  private:
-  static constexpr unsigned size = 512;
+  static constexpr unsigned size = 256;
   struct far_wake {
     cycle_t when;
     unsigned id;  ///< of the block

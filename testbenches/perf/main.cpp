@@ -10,6 +10,7 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/child.h"
 #include "testbenches/bench/stream.h"
@@ -52,6 +53,7 @@ struct load {
 
 /// WRITEs from one host to the other; the CPU time between the end of the warm-up and the last completion.
 result run_writes(const load& l) {
+  hosts::use_huge_pages(2);  // as `rnic` does
   hosts::two_nodes_config config;
   config.node = hosts::make_node_config("connectx3pro_40g");
   config.node.adapter.port.rate_mbps = l.rate_mbps;

@@ -102,7 +102,7 @@ TEST(ClockDomain, WhoWatchesSeesEachEdgeAndIsNoBlock) {
 TEST(WakeWheel, FindsWhatIsOnceAroundInItsOwnWord) {
   wake_wheel w;
   w.mark(7, 600);
-  EXPECT_EQ(w.next_after(88 + 8), 600u);
+  EXPECT_EQ(w.next_after(600 - 248), 600u);
   EXPECT_EQ(w.next_after(599), 600u);
   EXPECT_EQ(w.take(600), 1u << 7);
   EXPECT_EQ(w.next_after(600), never);

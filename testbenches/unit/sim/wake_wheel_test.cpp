@@ -29,7 +29,7 @@ TEST_P(wake_wheel_seeds, gives_each_block_at_the_edges_that_it_asked_for) {
   for (unsigned step = 0; step != 20'000; ++step) {
     const unsigned id = random() % 64;
     // Mostly soon, some at the border of the slots, some far away.
-    static constexpr unsigned spans[] = {3, 40, 505, 520, 1030, 100'000};
+    static constexpr unsigned spans[] = {3, 40, 250, 264, 520, 100'000};
     const cycle_t when = now + 1 + random() % spans[random() % 6];
     wake(wheel, id, now, when);
     wanted[when] |= std::uint64_t{1} << id;
