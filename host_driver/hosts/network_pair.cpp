@@ -40,7 +40,8 @@ void network_pair::add_way(unsigned from, std::size_t nth, std::vector<place>& t
     to.push_back({at, {name, busy_ps}});
   };
   add({false, host, port}, first,
-      line_busy_ps(network_.host(host), port, network_.built_from(host).adapter.rate_mbps(port - 1)));
+      line_busy_ps(network_.statistics(), network_.host(host).name(), port,
+                   network_.built_from(host).adapter.rate_mbps(port - 1)));
   std::vector<unsigned> open{first.number};
   for (std::size_t i = 0; i < open.size(); ++i) {
     const fabric::network_switch& s = network_.middle(open[i]);

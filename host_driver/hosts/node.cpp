@@ -337,7 +337,7 @@ payload::frame_port_if& node::connector(unsigned port) {
     throw sim::config_error("adapter.ports: " + std::to_string(adapter_.num_ports()) + ": there is no port " +
                             std::to_string(port) + " for a cable");
   if (sockets_) return *sockets_->wires[port - 1];
-  return adapter_.port(port - 1);
+  return adapter_.connector(port - 1);
 }
 
 namespace {

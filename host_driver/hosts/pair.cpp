@@ -23,9 +23,10 @@ std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint3
   return (bytes + overhead_bytes * frames) * 8 * sim::ps_per_us / rate_mbps;
 }
 
-std::uint64_t line_busy_ps(node& n, unsigned port, std::uint32_t rate_mbps) {
-  const mac::port::counters& c = n.nic().port(port - 1).count();
-  return line_busy_ps(c.tx_frames, c.tx_bytes, rate_mbps);
+std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
+                           std::uint32_t rate_mbps) {
+  const std::string of = host + ".adapter.port" + std::to_string(port) + ".";
+  return line_busy_ps(counted.value(of + "tx_frames"), counted.value(of + "tx_bytes"), rate_mbps);
 }
 
 }  // namespace rnic::hosts

@@ -55,7 +55,8 @@ class pair_if {
 std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports);
 /// Time that a line of this rate was in use by so many frames and their bytes, FCS included.
 std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint32_t rate_mbps);
-/// The same of what a port of the host has sent.
-std::uint64_t line_busy_ps(node& n, unsigned port, std::uint32_t rate_mbps);
+/// The same of what a port of this host has sent.
+std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
+                           std::uint32_t rate_mbps);
 
 }  // namespace rnic::hosts

@@ -68,8 +68,8 @@ std::vector<pair_if::line> two_nodes::lines() const {
   for (const unsigned port : config_.ports) {
     const std::string of = config_.ports.size() > 1 ? " of port " + std::to_string(port) : "";
     const std::uint32_t rate_mbps = config_.node.adapter.rate_mbps(port - 1);
-    all.push_back({"wire" + of + ", a to b", line_busy_ps(*node_a_, port, rate_mbps)});
-    all.push_back({"wire" + of + ", b to a", line_busy_ps(*node_b_, port, rate_mbps)});
+    all.push_back({"wire" + of + ", a to b", line_busy_ps(statistics_, node_a_->name(), port, rate_mbps)});
+    all.push_back({"wire" + of + ", b to a", line_busy_ps(statistics_, node_b_->name(), port, rate_mbps)});
   }
   return all;
 }

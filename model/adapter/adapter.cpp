@@ -70,8 +70,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       command_(name_ + ".command", core_, config_.command),
       firmware_dma_(name_ + ".firmware_dma", core_),
       firmware_port_(name_ + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
-      endpoint_(name_ + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
-                env.packets, env.spans, env.statistics),
+      endpoint_(name_ + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_access_,
+                no_registers_, env.packets, env.spans, env.statistics),
       pcie_core_(pcie::core_domain::of(endpoint_, env.spans)),
       translation_(name_ + ".translation", core_, config_.translation, icm_map_, translation_clients),
       icm_registers_(icm_map_, translation_),
@@ -106,12 +106,11 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       icrc_insert_(name_ + ".icrc_insert", core_, 2, icrc_engine(name_ + ".icrc_insert", core_), env.spans),
       icrc_check_(name_ + ".icrc_check", core_, config_.ports, icrc_engine(name_ + ".icrc_check", core_), env.spans) {
   for (unsigned i = 0; i < config_.ports; ++i) {
-    mac::port::config port = config_.port;
-    port.index = static_cast<std::uint8_t>(i);
-    port.rate_mbps = config_.rate_mbps(i);
     const std::string number = std::to_string(i + 1);
-    ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port, env.frames, env.spans));
+    ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port_config_of(config_, i),
+                                                 env.frames, env.spans));
     ports_.back()->announce(env.statistics);
+    connectors_.push_back(ports_.back().get());
     const std::string parser = name_ + ".parser" + number;
     gid_matches_.push_back(gid_match ? gid_match(parser, core_, gids_[i]) : nullptr);
     if (gid_matches_[i] == nullptr) gid_matches_[i] = std::make_unique<gid::gid_match>(config_.gid_match, gids_[i]);
@@ -123,10 +122,6 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     parsers_[i]->also_look_up(gids_[1 - i], *gid_matches_.back());
   }
   announce(env.statistics);
-  pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
-  for (const auto& p : ports_)
-    port_sockets_.push_back(
-        std::make_unique<payload::ethernet_port_socket>(std::string(p->basename()) + "_socket", *p, env.base));
   name_parameters();
   bind_descriptors();
   bind_transmit();
@@ -139,6 +134,10 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_registers();
   bind_reset();
   for (const auto& [block, make] : own) put_in(block, make, env);
+  pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", *slot_, env.base);
+  for (unsigned i = 0; i < ports_.size(); ++i)
+    port_sockets_.push_back(std::make_unique<payload::ethernet_port_socket>(
+        std::string(ports_[i]->basename()) + "_socket", *connectors_[i], env.base));
 }
 
 gid::source_access adapter::make_gid_sources(const std::string& block, const gid_source_factory& make) {
@@ -162,9 +161,9 @@ std::vector<const sim::clock_domain*> adapter::clocks() const {
 
 void adapter::end_of_elaboration() {
   if (pcie_socket_->bound()) pcie_socket_->connect();
-  if (!endpoint_.connected()) throw sim::config_error(std::string(pcie_socket_->name()) + ": not bound");
+  if (!slot_->connected()) throw sim::config_error(std::string(pcie_socket_->name()) + ": not bound");
   for (const auto& s : port_sockets_) s->connect();
-  if (std::none_of(ports_.begin(), ports_.end(), [](const auto& p) { return p->attached(); }))
+  if (std::none_of(connectors_.begin(), connectors_.end(), [](const mac::port_if* p) { return p->attached(); }))
     throw sim::config_error(std::string(port_sockets_[0]->transmit.name()) + ": not bound, no port has a cable");
 }
 
@@ -216,6 +215,8 @@ sim::fifo<T>& adapter::connect(const std::string& name, sim::fifo_out<T>& from, 
 
 void adapter::connect_dma(dma_client client, const std::string& block, pcie::dma_port& port) {
   auto& engine = endpoint_.dma().client(static_cast<unsigned>(client));
+  dma_clients_.resize(static_cast<std::size_t>(dma_client::count));
+  dma_clients_[static_cast<std::size_t>(client)] = block;
   connect(block + "_to_pcie_dma_requests", port.request, engine.request, config_.descriptor_depth);
   connect("pcie_to_" + block + "_dma_responses", engine.response, port.response, config_.descriptor_depth);
 }
@@ -450,7 +451,7 @@ void adapter::bind_registers() {
 /// What the reset register and a function-level reset reach. DMA stops first; firmware starts it again when the blocks
 /// have come to rest.
 void adapter::bind_reset() {
-  endpoint_.on_function_change(command_);
+  endpoint_.on_function_change(command_access_);
   std::vector<register_bus::reset_target_if*> targets{
       &endpoint_, &command_,   &doorbell_,   &scheduler_, &requester_,       &responder_,   &completion_,
       &steering_, &multicast_, &cnp_sender_, &traffic_,   &answer_transmit_, &cnm_receiver_};

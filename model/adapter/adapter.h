@@ -19,8 +19,9 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
+#include "model/mac/port_if.h"
 #include "model/payload/ethernet_socket.h"
-#include "model/payload/frame_port.h"
+#include "model/pcie/endpoint_if.h"
 #include "model/pcie/endpoint_socket.h"
 #include "model/pcie/pcie_core.h"
 #include "model/register_bus/cr_bus.h"
@@ -77,9 +78,11 @@ class adapter : public sc_core::sc_module {
   pcie::endpoint_socket& pcie_socket() { return *pcie_socket_; }
   payload::ethernet_port_socket& port_socket(unsigned index) { return *port_sockets_[index]; }
 
-  pcie::endpoint& pcie() { return endpoint_; }
+  /// What a slot is connected to, and a cable: the block of one's own where one has the place.
+  pcie::endpoint_if& pcie() { return *slot_; }
+  mac::port_if& connector(unsigned index) { return *connectors_[index]; }
   command::firmware_port& firmware_port() { return firmware_port_; }
-  mac::port& port(unsigned index) { return *ports_[index]; }
+  mac::port& port(unsigned index) { return *ports_[index]; }  ///< the model's, whoever has its place
   gid::gid_table& gids(unsigned index) { return gids_[index]; }
   unsigned num_ports() const { return static_cast<unsigned>(ports_.size()); }
   const sim::clock_domain& clock() const { return core_; }
@@ -121,6 +124,20 @@ class adapter : public sc_core::sc_module {
     std::uint32_t read32(std::uint16_t, std::uint64_t) override { return 0; }
   };
 
+  /// What the endpoint calls of the command block, whichever has its place.
+  class command_access final : public pcie::register_file_if, public pcie::function_listener_if {
+   public:
+    explicit command_access(command::command_block& block) : registers(&block), functions(&block) {}
+    std::uint32_t read32(std::uint16_t function, std::uint64_t offset) override {
+      return registers->read32(function, offset);
+    }
+    void function_level_reset(std::uint16_t function) override { functions->function_level_reset(function); }
+    void functions_enabled() override { functions->functions_enabled(); }
+
+    pcie::register_file_if* registers;
+    pcie::function_listener_if* functions;
+  };
+
   /// Store-and-forward, unless what it returns is told otherwise.
   template <class T>
   sim::fifo<T>& connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
@@ -160,6 +177,7 @@ class adapter : public sc_core::sc_module {
   register_bus::cr_bus cr_bus_;
 
   command::command_block command_;
+  command_access command_access_{command_};
   command::firmware_dma firmware_dma_;
   command::firmware_port firmware_port_;
   pcie::endpoint endpoint_;
@@ -189,6 +207,9 @@ class adapter : public sc_core::sc_module {
   icrc::icrc_check icrc_check_;
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
+  pcie::endpoint_if* slot_ = &endpoint_;
+  std::vector<mac::port_if*> connectors_;  // by port
+  std::vector<std::string> dma_clients_;   // by dma_client
   std::unique_ptr<pcie::endpoint_socket> pcie_socket_;
   std::vector<std::unique_ptr<payload::ethernet_port_socket>> port_sockets_;
   std::vector<std::unique_ptr<sim::clocked_block>> own_blocks_;

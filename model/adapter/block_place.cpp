@@ -66,15 +66,17 @@ void block_place::give_to(sim::clocked_block& block) {
   for (const auto& bind : bindings_) bind();
 }
 
-/// What has channels, registers, a reset, and no caller of its functions.
+/// What has channels, registers, a reset, a connector, and no other caller of its functions.
 std::map<std::string, sim::clocked_block*> adapter::places() {
   std::map<std::string, sim::clocked_block*> all;
   for (sim::clocked_block* b : std::initializer_list<sim::clocked_block*>{
-           &scheduler_, &doorbell_, &descriptor_fetch_, &gather_, &scatter_, &ack_timers_, &receive_fetch_,
-           &atomic_unit_, &read_generator_, &answer_transmit_, &cnp_sender_, &cnm_receiver_, &multicast_, &steering_,
-           &translation_, &completion_, &icrc_insert_, &icrc_check_})
+           &scheduler_,  &doorbell_,      &descriptor_fetch_, &gather_,         &scatter_,
+           &ack_timers_, &receive_fetch_, &atomic_unit_,      &read_generator_, &answer_transmit_,
+           &cnp_sender_, &cnm_receiver_,  &multicast_,        &steering_,       &translation_,
+           &completion_, &icrc_insert_,   &icrc_check_,       &command_,        &endpoint_})
     all.emplace(b->basename(), b);
   for (const auto& p : parsers_) all.emplace(p->basename(), p.get());
+  for (const auto& p : ports_) all.emplace(p->basename(), p.get());
   for (const auto& e : read_engines_) all.emplace(e->basename(), e.get());
   return all;
 }
@@ -88,7 +90,10 @@ block_place::beside_channels adapter::beside(const std::string& block) {
     sources.by_port[port] = gid_sources_[sources.turn * gids_.size() + port].get();
   const auto parser =
       std::find_if(parsers_.begin(), parsers_.end(), [&](const auto& p) { return block == p->basename(); });
-  const auto port = static_cast<unsigned>(parser == parsers_.end() ? 0 : parser - parsers_.begin());
+  const auto mac = std::find_if(ports_.begin(), ports_.end(), [&](const auto& p) { return block == p->basename(); });
+  const auto port = static_cast<unsigned>(mac != ports_.end()        ? mac - ports_.begin()
+                                          : parser != parsers_.end() ? parser - parsers_.begin()
+                                                                     : 0);
   const auto match = [&](std::size_t n) {
     return parser == parsers_.end() || n >= gid_matches_.size() ? nullptr : gid_matches_[n].get();
   };
@@ -103,7 +108,8 @@ block_place::beside_channels adapter::beside(const std::string& block) {
           answers ? traffic_.answers_sent : traffic_.requests_sent,
           match(port),
           match(parsers_.size() + port),
-          port};
+          port,
+          {firmware_port_.notices, command_access_, no_registers_, command_access_, dma_clients_}};
 }
 
 void adapter::put_in(const std::string& name, const block_factory& make, const environment& env) {
@@ -134,6 +140,15 @@ void adapter::put_in(const std::string& name, const block_factory& make, const e
       [this](auto& reset, auto& own) { firmware_port_.replace_reset_target(reset, own); });
   take_over<icm::translation_control_if>(of, *made, "does not do what registers say (translation_control_if)",
                                          [this](const auto&, auto& own) { icm_registers_.control(own); });
+  take_over<mac::port_if>(of, *made, "has no connector (mac::port_if)", [this](mac::port_if& port, mac::port_if& own) {
+    std::replace(connectors_.begin(), connectors_.end(), &port, &own);
+  });
+  take_over<pcie::register_file_if>(of, *made, "answers no reads (pcie::register_file_if)",
+                                    [this](const auto&, auto& own) { command_access_.registers = &own; });
+  take_over<pcie::function_listener_if>(of, *made, "is not told of functions (pcie::function_listener_if)",
+                                        [this](const auto&, auto& own) { command_access_.functions = &own; });
+  take_over<pcie::endpoint_if>(of, *made, "has no link (pcie::endpoint_if)",
+                               [this](const auto&, pcie::endpoint_if& own) { slot_ = &own; });
   if (const auto* path = dynamic_cast<sc_core::sc_attribute<std::string>*>(of.get_attribute("parameters"))) {
     parameter_paths_.emplace_back(path->name(), path->value);
     made->add_attribute(parameter_paths_.back());

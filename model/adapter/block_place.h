@@ -18,12 +18,16 @@
 #include "model/icm/icm_map.h"
 #include "model/payload/frame.h"
 #include "model/payload/tlp.h"
+#include "model/pcie/dma_if.h"
+#include "model/pcie/function_listener_if.h"
+#include "model/register_bus/notice.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
+#include "model/sim/timed_inbox.h"
 #include "model/transport/requester/descriptor_memory.h"
 #include "model/transport/requester/scatter_lists.h"
 #include "model/transport/requester/withdrawals.h"
@@ -45,11 +49,21 @@ struct environment {
 /// parameters, and what the data sheet of that block names beside channels. A factory makes its block, a
 /// sim::clocked_block of clock() below name(), and binds its ports; then the block has the place, and the one that was
 /// there is never ticked again: nothing that it does can be seen. A block that has registers
-/// (register_bus::cr_target_if, cr_parts), is reset (reset_target_if) or does what registers of others say
-/// (icm::translation_control_if) needs one that has these interfaces, too. All of this happens while
+/// (register_bus::cr_target_if, cr_parts), is reset (reset_target_if), does what registers of others say
+/// (icm::translation_control_if), has a connector (mac::port_if, pcie::endpoint_if) or answers the endpoint
+/// (pcie::register_file_if, function_listener_if) needs one that has these interfaces, too. All of this happens while
 /// the adapter is built; a run does not know of it and pays nothing.
 class block_place {
  public:
+  /// What the blocks at the rim have beside channels.
+  struct rim_access {
+    /// Ports and command: firmware's interrupt inputs, moved parameters().command.notice_ps after a change.
+    sim::timed_inbox<register_bus::notice>& notices;
+    pcie::register_file_if& bar0;                 ///< pcie: who answers reads of BAR0
+    pcie::register_file_if& bar2;                 ///< pcie: the same of BAR2
+    pcie::function_listener_if& functions;        ///< pcie: who is told of resets of functions, and of their number
+    const std::vector<std::string>& dma_clients;  ///< pcie: names of blocks in channels, in the order of their turns
+  };
   /// What blocks have that does not go through a channel. Each is for those whose data sheets name it.
   struct beside_channels {
     gid::source_access sources;  ///< gather and answer_transmit: the pipeline's look-ups of sources
@@ -63,7 +77,8 @@ class block_place {
     transport::traffic_table& sent;             ///< gather and answer_transmit: count_into
     gid::gid_match_if* match;                   ///< parser: the port's, and of the other port's table,
     gid::gid_match_if* other_match;             ///< where it has one; nullptr elsewhere
-    unsigned port;                              ///< parser: 0 or 1
+    unsigned port;                              ///< parser and port: 0 or 1
+    rim_access rim;
   };
   enum class direction : std::uint8_t { in, out };
   struct end {
@@ -139,7 +154,7 @@ using block_factory = std::function<std::unique_ptr<sim::clocked_block>(block_pl
 /// By name of the block that they are put in the place of: scheduler, doorbell, descriptor_fetch, gather, scatter,
 /// ack_timers, read_engine (or requester_read_engine, responder_read_engine), receive_fetch, atomic_unit,
 /// read_generator, answer_transmit, cnp_sender, cnm_receiver, multicast, steering, translation, completion, parser1,
-/// parser2, icrc_insert, icrc_check.
+/// parser2, icrc_insert, icrc_check, port1, port2, pcie, command.
 using own_blocks = std::map<std::string, block_factory>;
 
 }  // namespace rnic::adapter

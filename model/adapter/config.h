@@ -138,6 +138,14 @@ struct config {
   }
 };
 
+/// Configuration of port `index` (from 0): `port` with what is its own.
+inline mac::port_config port_config_of(const config& c, unsigned index) {
+  mac::port_config own = c.port;
+  own.index = static_cast<std::uint8_t>(index);
+  own.rate_mbps = c.rate_mbps(index);
+  return own;
+}
+
 /// "connectx3pro_40g", "connectx5_100g": all that there are.
 const std::vector<std::string>& profile_names();
 /// Throws sim::config_error that lists the names for any other one.

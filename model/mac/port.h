@@ -15,11 +15,11 @@
 #include "model/mac/line.h"
 #include "model/mac/pause_gauges.h"
 #include "model/mac/port_config.h"
+#include "model/mac/port_if.h"
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
 #include "model/mac/transmit.h"
 #include "model/mac/turnaround.h"
-#include "model/payload/frame_port.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/notice.h"
 #include "model/register_bus/reset_if.h"
@@ -60,7 +60,7 @@ class port : public sim::clocked_block,
              public register_bus::cr_target_if,
              public register_bus::reset_target_if,
              public payload::frame_sink_if,
-             public payload::frame_port_if {
+             public port_if {
  public:
   using config = port_config;
 
@@ -81,7 +81,7 @@ class port : public sim::clocked_block,
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { receive_.deliver(std::move(frame), arrival); }
   payload::frame_sink_if& receiver() override { return *this; }
   void attach(payload::frame_sink_if& line) override { line_.attach(line); }
-  bool attached() const { return line_.attached(); }
+  bool attached() const override { return line_.attached(); }
   /// Frames that were on the line when the carrier went are lost.
   void carrier(bool up, sim::time_ps at) override { carrier_.changes(up, at); }
   /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a change of the carrier. Unbound:

@@ -12,6 +12,7 @@
 #include "model/pcie/core_interface.h"
 #include "model/pcie/dma_engine.h"
 #include "model/pcie/dma_if.h"
+#include "model/pcie/endpoint_if.h"
 #include "model/pcie/function_listener_if.h"
 #include "model/pcie/functions.h"
 #include "model/pcie/link.h"
@@ -84,7 +85,7 @@ struct endpoint_config {
 /// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
 /// PCIe order forbids; no deadlock can come from a full doorbell channel that way, and no software can tell.
 class endpoint : public sim::clocked_block,
-                 public tlp_link_if,
+                 public endpoint_if,
                  public register_bus::cr_target_if,
                  public register_bus::reset_target_if {
  public:
@@ -98,14 +99,12 @@ class endpoint : public sim::clocked_block,
   dma_engine& dma() { return dma_; }
   const dma_engine& dma() const { return dma_; }
 
-  /// Link-up: packets go to `peer` from now on, which is told the buffers of this end. Once, before time starts.
-  void connect(tlp_link_if& peer);
-  bool connected() const { return peer_ != nullptr; }
+  void connect(tlp_link_if& peer) override;
+  bool connected() const override { return peer_ != nullptr; }
   /// Before connect(), where the PCIe core has a clock of its own (core_domain::of).
   void cross_by(pcie_core& core);
-  /// For debuggers: fills in the data of a read packet without simulated time, counters or effects. Configuration
-  /// space and the MSI-X table can be read so; returns the number of bytes, 0 for anything else.
-  std::uint32_t look(payload::tlp& request) const;
+  /// Configuration space and the MSI-X table can be read so.
+  std::uint32_t look(payload::tlp& request) const override;
   void on_function_change(function_listener_if& listener) { function_listener_ = &listener; }
   const config_space& configuration() const { return functions_.physical(); }
   link_transmitter& transmitter() { return link_; }

@@ -12,12 +12,13 @@
 namespace rnic::pcie {
 
 /// A target socket that is an endpoint: bind a root complex (model/host/root_complex_socket.h), a platform
-/// (tlm/platform_bridge.h) or a bridge to it. May stay unbound, when endpoint::connect is called instead.
+/// (tlm/platform_bridge.h) or a bridge to it. May stay unbound, when endpoint_if::connect is called instead.
 class endpoint_socket
     : public ::tlm::tlm_target_socket<64, payload::pcie_protocol_types, 1, sc_core::SC_ZERO_OR_MORE_BOUND>,
       private payload::pcie_fw_if {
  public:
-  endpoint_socket(const char* name, endpoint& end) : tlm_target_socket(name), endpoint_(end), up_(sender{*this}) {
+  endpoint_socket(const char* name, endpoint_if& end, sim::timebase& base)
+      : tlm_target_socket(name), endpoint_(end), base_(base), up_(sender{*this}) {
     bind(static_cast<payload::pcie_fw_if&>(*this));
   }
 
@@ -31,7 +32,7 @@ class endpoint_socket
     endpoint_socket& socket;
     void operator()(payload::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
       socket->nb_transport_bw(p, phase, delay);
-      socket.endpoint_.domain().base().left_model();
+      socket.base_.left_model();
     }
   };
   ::tlm::tlm_sync_enum nb_transport_fw(payload::pcie_payload& p, ::tlm::tlm_phase&, sc_core::sc_time& delay) override {
@@ -41,7 +42,8 @@ class endpoint_socket
   bool get_direct_mem_ptr(payload::pcie_payload&, ::tlm::tlm_dmi&) override { return false; }
   unsigned int transport_dbg(payload::pcie_payload& p) override { return p.packet ? endpoint_.look(*p.packet) : 0; }
 
-  endpoint& endpoint_;
+  endpoint_if& endpoint_;
+  sim::timebase& base_;
   link_to_socket<sender> up_;
 };
 
@@ -52,7 +54,7 @@ class pcie_endpoint_socket : public sc_core::sc_module {
   endpoint_socket socket;
 
   pcie_endpoint_socket(const sc_core::sc_module_name& name, endpoint& end)
-      : sc_core::sc_module(name), socket("socket", end) {}
+      : sc_core::sc_module(name), socket("socket", end, end.domain().base()) {}
 
  private:
   void end_of_elaboration() override { socket.connect(); }

@@ -29,12 +29,15 @@ class statistics {
   /// and that of a pause has the word paused.
   void add(std::string name, gauge& g) { gauges_.emplace_back(std::move(name), &g); }
   const std::vector<std::pair<std::string, gauge*>>& gauges() const { return gauges_; }
-  /// Counters of a block that is not in use any more go, and their names are free.
+  /// Counters and gauges of a block that is not in use any more go, and their names are free.
   void forget(const std::string& block) {
-    const std::string prefix = block + ".";
-    counters_.erase(std::remove_if(counters_.begin(), counters_.end(),
-                                   [&](const auto& c) { return c.first.compare(0, prefix.size(), prefix) == 0; }),
-                    counters_.end());
+    const auto erase = [](auto& from, const std::string& prefix) {
+      from.erase(std::remove_if(from.begin(), from.end(),
+                                [&](const auto& c) { return c.first.compare(0, prefix.size(), prefix) == 0; }),
+                 from.end());
+    };
+    erase(counters_, block + ".");
+    erase(gauges_, block + " ");
   }
   /// Value of a counter, or 0 when there is none of that name.
   std::uint64_t value(const std::string& name) const {

@@ -217,7 +217,7 @@ utilisation measure_utilisation(hosts::network& system) {
             hosts::line_busy_ps(s.count(at.port).tx_frames, s.count(at.port).tx_bytes, s.config_of(at.port).rate_mbps));
       } else {
         add_line(at, behind,
-                 hosts::line_busy_ps(system.host(at.number), at.port,
+                 hosts::line_busy_ps(system.statistics(), system.host(at.number).name(), at.port,
                                      system.built_from(at.number).adapter.rate_mbps(at.port - 1)));
       }
     }

@@ -84,7 +84,8 @@ nlohmann::json bonds_json(hosts::pair_if& system) {
     hosts::node& n = *nodes[side];
     if (n.bond() == nullptr) continue;
     nlohmann::json& of = out[side == 0 ? "a" : "b"] = bond_json(*n.bond());
-    for (unsigned p = 0; p < n.nic().num_ports(); ++p) of["frames_sent"].push_back(n.nic().port(p).count().tx_frames);
+    for (unsigned p = 0; p < n.nic().num_ports(); ++p)
+      of["frames_sent"].push_back(system.statistics().value(std::string(n.nic().port(p).name()) + ".tx_frames"));
   }
   return out;
 }

@@ -16,6 +16,7 @@
 #include "testbenches/system/own_blocks/own_answers.h"
 #include "testbenches/system/own_blocks/own_atomic_unit.h"
 #include "testbenches/system/own_blocks/own_parser.h"
+#include "testbenches/system/own_blocks/own_port.h"
 #include "testbenches/system/own_blocks/own_scheduler.h"
 #include "testbenches/system/own_blocks/second_instances.h"
 
@@ -43,14 +44,16 @@ std::uint32_t reads_and_writes() {
 }
 
 /// Verbs and sizes of all kinds, over cables of both ports that lose and repeat, of three priorities; narrow: many
-/// queue pairs and few places for everything; answers: READs and WRITEs, of which more come than the datapath takes.
-enum class load { wide, narrow, answers };
+/// queue pairs and few places for everything; answers: READs and WRITEs, of which more come than the datapath takes;
+/// by_sockets: the wide one, with the slot and the ports as TLM sockets.
+enum class load { wide, narrow, answers, by_sockets };
 outcome soak(const adapter::own_blocks& blocks, load what) {
   const bool narrow = what == load::narrow;
   const sim::simulation kernel;
   hosts::two_nodes_config config;
   config.node = hosts::make_node_config("connectx3pro_40g");
   config.node.blocks = blocks;
+  config.node.tlm_sockets = what == load::by_sockets;
   config.ports = {1, 2};
   if (what == load::answers) {
     config.node.adapter.datapath_bytes = 4;  // less than the ports could send
@@ -176,6 +179,17 @@ TEST(OwnBlocks, AnswerTransmit) {
 }
 const adapter::own_blocks own_parsers{{"parser1", make<own_parser>}, {"parser2", make<own_parser>}};
 TEST(OwnBlocks, Parser) { expect_the_models(own_parsers, "parser1.roce_frames"); }
+const adapter::own_blocks own_ports{{"port1", make<own_port>}, {"port2", make<own_port>}};
+TEST(OwnBlocks, Port) { expect_the_models(own_ports, "port1.rx_frames"); }
+TEST(OwnBlocks, RimBehindSockets) {
+  adapter::own_blocks rim = own_ports;
+  rim["pcie"] = make<second_endpoint>;
+  const outcome model = soak({}, load::by_sockets), own = without_own(soak(rim, load::by_sockets));
+  EXPECT_TRUE(model.clean && own.clean);
+  EXPECT_EQ(model.elapsed, own.elapsed);
+  EXPECT_GT(own.counters.at("b.adapter.port2.rx_frames"), 100U);
+  for (const auto& [name, value] : own.counters) EXPECT_EQ(model.counters.at(name), value) << name;
+}
 TEST(OwnBlocks, ParserOfPlainFrames) {
   const outcome model = exchange_frames({}), own = exchange_frames(own_parsers);
   EXPECT_GT(model.counters.at("b.adapter.parser1.ethernet_frames"), 8U);
@@ -186,8 +200,12 @@ TEST(OwnBlocks, ParserOfPlainFrames) {
 
 /// A place has all that its block needs: the model's block made once more runs as the first one does.
 TEST(OwnBlocks, SecondInstances) {
-  const adapter::own_blocks all{{"parser1", make<second_parser>},
+  const adapter::own_blocks all{{"command", make<second_command>},
+                                {"parser1", make<second_parser>},
                                 {"parser2", make<second_parser>},
+                                {"pcie", make<second_endpoint>},
+                                {"port1", make<second_port>},
+                                {"port2", make<second_port>},
                                 {"read_generator", make<second_read_generator>},
                                 {"steering", make<second_steering>},
                                 {"translation", make<second_translation>}};
@@ -201,7 +219,9 @@ TEST(OwnBlocks, AllOfThem) {
                      {"atomic_unit", make<own_atomic_unit>},
                      {"answer_transmit", make<own_answers>},
                      {"parser1", make<own_parser>},
-                     {"parser2", make<own_parser>}},
+                     {"parser2", make<own_parser>},
+                     {"port1", make<own_port>},
+                     {"port2", make<own_port>}},
                     "scheduler.grants");
 }
 

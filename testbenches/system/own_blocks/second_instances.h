@@ -3,13 +3,18 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/adapter/block_place.h"
+#include "model/command/command_block.h"
 #include "model/ethernet/steering.h"
 #include "model/icm/translation.h"
+#include "model/mac/port.h"
 #include "model/parser/parser.h"
+#include "model/pcie/endpoint.h"
+#include "model/pcie/pcie_core.h"
 #include "model/transport/responder/read_generator.h"
 
 namespace rnic::system_test {
@@ -27,6 +32,58 @@ struct second_parser final : parser::parser {
     place.bind(own + "_to_icrc_check_frames", roce_out);
     place.bind(own + "_to_steering_frames", ethernet_out);
     place.bind(own + "_to_port" + port + "_departures", departures);
+  }
+};
+
+struct second_port final : mac::port {
+  explicit second_port(adapter::block_place& place)
+      : port(second_name(place), place.clock(), port_config_of(place.parameters(), place.beside().port),
+             place.around().frames, place.around().spans) {
+    announce(place.around().statistics);
+    const std::string number = std::to_string(place.beside().port + 1), own = "port" + number;
+    place.bind("icrc_insert_to_" + own + "_frames", tx_in);
+    place.bind(own + "_to_requester_credits", credits_out[0]);
+    place.bind(own + "_to_answer_transmit_credits", credits_out[1]);
+    place.bind(own + "_to_parser" + number + "_frames", rx_out);
+    place.bind(own + "_to_cnm_receiver_cnms", cnm_out);
+    place.bind("icrc_check_to_" + own + "_departures", departures[0]);
+    place.bind("steering_to_" + own + "_departures", departures[1]);
+    place.bind("parser" + number + "_to_" + own + "_departures", departures[2]);
+    bind_firmware(place.beside().rim.notices, place.parameters().command.notice_ps);
+  }
+};
+
+struct second_endpoint final : pcie::endpoint {
+  explicit second_endpoint(adapter::block_place& place)
+      : endpoint(second_name(place), place.clock(), place.parameters().pcie, clients(place), place.beside().rim.bar0,
+                 place.beside().rim.bar2, place.around().packets, place.around().spans, place.around().statistics),
+        core_(pcie::core_domain::of(*this, place.around().spans)) {
+    place.bind("pcie_to_command_registers", command_out);
+    place.bind("pcie_to_doorbell_writes", doorbell_out);
+    place.bind("completion_to_pcie_interrupts", dma().msix());
+    for (unsigned client = 0; client < clients(place); ++client) {
+      const std::string& block = place.beside().rim.dma_clients[client];
+      place.bind(block + "_to_pcie_dma_requests", dma().client(client).request);
+      place.bind("pcie_to_" + block + "_dma_responses", dma().client(client).response);
+      if (block == "gather" || block == "read_generator")
+        place.around().statistics.add(name() + ".dma." + block + ".full_cycles", dma().clients().full_cycles(client));
+    }
+    on_function_change(place.beside().rim.functions);
+  }
+
+ private:
+  static unsigned clients(const adapter::block_place& place) {
+    return static_cast<unsigned>(place.beside().rim.dma_clients.size());
+  }
+  std::unique_ptr<pcie::core_domain> core_;
+};
+
+struct second_command final : command::command_block {
+  explicit second_command(adapter::block_place& place)
+      : command_block(second_name(place), place.clock(), place.parameters().command) {
+    announce(place.around().statistics);
+    place.bind("pcie_to_command_registers", mmio);
+    bind_firmware(place.beside().rim.notices);
   }
 };
 
