@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "host_driver/hosts/network.h"
 #include "host_driver/hosts/two_nodes.h"
+#include "host_driver/workloads/workload_run.h"
 #include "model/fabric/fault_plan.h"
 #include "model/sim/simulation.h"
 #include "testbenches/bench/soak.h"
@@ -92,6 +94,35 @@ outcome soak(const adapter::own_blocks& blocks, load what) {
   for (const auto& [name, counter] : system.statistics().all()) o.counters[name] = *counter;
   o.elapsed = run.result().elapsed;
   o.clean = run.result().clean();
+  return o;
+}
+
+/// Four hosts at a switch, which are served apart: what one does reaches another as early as it can, and no earlier.
+outcome two_pairs(const adapter::own_blocks& blocks) {
+  const sim::simulation kernel;
+  hosts::network_config config;
+  config.node = hosts::make_node_config("connectx3pro_40g");
+  config.node.blocks = blocks;
+  config.shape = fabric::make_star(4, {});
+  hosts::network system(config);
+  workloads::workload_config w;
+  w.name = "writes";
+  w.from = {0};
+  w.to = {2};
+  w.sizes = workloads::message_sizes(3000);
+  w.memory.bytes = 1 << 16;
+  w.messages = 300;
+  workloads::workload_config reads = w;
+  reads.name = "reads";
+  reads.from = {1};
+  reads.to = {3};
+  reads.verbs = {{workloads::find_verb("read"), 1}};
+  workloads::workload_run run(system, {w, reads}, {}, {}, 1);
+  run.run();
+  outcome o;
+  for (const auto& [name, counter] : system.statistics().all()) o.counters[name] = *counter;
+  o.elapsed = run.end();
+  o.clean = run.workloads()[0].failure().empty() && run.workloads()[1].failure().empty();
   return o;
 }
 
@@ -181,6 +212,13 @@ const adapter::own_blocks own_parsers{{"parser1", make<own_parser>}, {"parser2",
 TEST(OwnBlocks, Parser) { expect_the_models(own_parsers, "parser1.roce_frames"); }
 const adapter::own_blocks own_ports{{"port1", make<own_port>}, {"port2", make<own_port>}};
 TEST(OwnBlocks, Port) { expect_the_models(own_ports, "port1.rx_frames"); }
+TEST(OwnBlocks, PortsOfHostsThatAreServedApart) {
+  const outcome model = two_pairs({}), own = two_pairs(own_ports);
+  EXPECT_TRUE(model.clean && own.clean);
+  EXPECT_EQ(model.elapsed, own.elapsed);
+  EXPECT_GT(own.counters.at("h3.adapter.port1.rx_frames"), 300U);
+  for (const auto& [name, value] : own.counters) EXPECT_EQ(model.counters.at(name), value) << name;
+}
 TEST(OwnBlocks, RimBehindSockets) {
   adapter::own_blocks rim = own_ports;
   rim["pcie"] = make<second_endpoint>;
