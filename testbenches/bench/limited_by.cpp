@@ -26,10 +26,14 @@ constexpr double queued = 0.85;
 constexpr const char* window = "window (depth and latency)";
 /// So few messages under way do not keep busy what is not in use all of the time: its queue is empty now and then.
 constexpr std::uint64_t few = 32;
+/// Of the time of units, for descriptors of queues that had been empty.
+constexpr double few_empty = 0.1;
 /// Of the time, for what happens beside what is waited for.
 constexpr double now_and_then = 0.02;
 /// Of the time that an engine or a queue pair needs, for one thing: without it that does a third more.
 constexpr double much = 0.25;
+/// Of the time of an engine, for one thing: without it that does a quarter more.
+constexpr double noticeable = 0.2;
 
 /// "atomic unit engine 3 of adapter b" is one of "atomic unit engine" of adapter b; nothing for what is no engine of
 /// several.
@@ -85,6 +89,18 @@ class limit_finder {
   }
 
   std::string find() const {
+    const std::string name = find_first();
+    // A single queue pair does nothing else while it stands still, and a processor that polls then waits for its end.
+    if (load_.qps != 1) return name;
+    const auto was_in_use = [&](const share& s) { return s.busy >= evident && name.rfind(s.name, 0) == 0; };
+    if (std::any_of(shares_.begin(), shares_.end(), was_in_use)) return name;
+    const std::string stands = of_standstill(closely, [](const std::string& s) { return s.rfind("receive", 0) == 0; });
+    if (stands.empty() || name.find(stands) != std::string::npos) return name;
+    return name == polling_ + " and " + window ? stands : name + " and " + stands;
+  }
+
+ private:
+  std::string find_first() const {
     const candidate busiest = of_busiest();
     // An engine that has some time left is not what limits when something was waited for in all of that as well.
     if (!busiest.name.empty() && busiest.part >= evident) return with_equals(busiest);
@@ -108,7 +124,6 @@ class limit_finder {
     return stands.empty() ? window : stands + " and " + window;
   }
 
- private:
   struct candidate {
     std::string name;  // nothing: none
     double part = 0;   // of the time: in use, or waited for
@@ -249,7 +264,8 @@ class limit_finder {
       all += " and " + s.name;
     }
     // What is not on chip is fetched over the link: more of either leaves it time.
-    const std::string fetched = kinds.front() == "PCIe" ? of_places(saturated).name : std::string();
+    const bool link_alone = kinds.front() == "PCIe" && kinds.size() == 1;
+    const std::string fetched = link_alone ? of_places(saturated).name : std::string();
     if (is_fetched(fetched)) return all + " and " + fetched;
     const std::string units = of_fed_units(busiest.name);
     if (!units.empty()) return all + " and " + units;
@@ -262,7 +278,7 @@ class limit_finder {
     for (unsigned i = 0; i < 2; ++i) {
       if (!is_processor_of(feeder, i) || load_.qps >= all_units_[i] || !units_in_use(i, fed)) continue;
       const std::string units = of_units(fed);
-      return units.rfind("processing units", 0) == 0 ? units : std::string();
+      return units.rfind("processing units", 0) == 0 ? units.substr(0, units.find(" and ")) : std::string();
     }
     return {};
   }
@@ -276,7 +292,7 @@ class limit_finder {
       ps += after_.stalls[i].ps - before_.stalls[i].ps;
       of = after_.stalls[i].of;
     }
-    return portion(ps) > much ? of : std::string();
+    return portion(ps) > noticeable ? of : std::string();
   }
 
   /// Time-outs of one side, for what the other one had no room or no receive for.
@@ -424,7 +440,8 @@ class limit_finder {
       if ((room >= mostly && payload >= mostly) ||
           (room >= much && engine + room >= saturated && payload >= saturated_group))
         return of_payload_reads(i);
-      return "processing units of " + adapter(i);
+      const std::string units = "processing units of " + adapter(i);
+      return empty >= few_empty * in_use && !others_wait ? units + " and " + window : units;
     }
     return {};
   }

@@ -78,13 +78,13 @@ struct offered_load {
 
 /// Name of what limited a run in which each sender had this load:
 /// 1. the busiest resource when it was in use for at least 92 % of the time; its contexts where a send or READ engine
-///    stood still for them for more than a quarter of it. Of the engines of an atomic unit that must be all of them (85
+///    stood still for them for more than a fifth of it. Of the engines of an atomic unit that must be all of them (85
 ///    % on average); where it is as many as there are queue pairs, it is the order of each one's atomics, and where the
 ///    next one waits for a lock in a quarter of it, the locks. They come behind what was in use as long and has no more
 ///    time left (98 %). Those of other kinds that have at most 3 % more time left are named with it ("A and B"): more
 ///    of one of them alone gives no more. So are processing units that a processor feeds, where there are more of them
 ///    than queue pairs and these had theirs for 95 %, and contexts or histories with the link that they are fetched
-///    over. Below 98 %, what was waited for in more of the time (4 to 6) comes before it. A processor that has time
+///    over, where nothing else has as little time left. Below 98 %, what was waited for in more of the time (4 to 6) comes before it. A processor that has time
 ///    left polls more often: it is in use for what is not spare in its polls (spare_ps). Where that is more than 3 %,
 ///    the window is named with it, and what was taken (5) or in use (atomics) for 85 % comes before it;
 /// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
@@ -116,6 +116,9 @@ struct offered_load {
 /// 12. contexts, when units that waited for them were all taken for half of the time; an engine or a line in use for 85
 ///    %; or the window (with a processor that polled in all the time that it had left, else with what queue pairs stood
 ///    still for in a quarter).
+/// Units that wait for descriptors of queues that had been empty in a tenth of that are named with the window. Receives
+/// for which a single queue pair stood still in 3 % of the time are named with what else was not in use for 98 %, and
+/// alone with a processor that polled meanwhile: it does nothing else then.
 /// Where at most 32 messages are under way, a resource or the units that had more than 2 % of the time left are named
 /// with the window: their queue is empty now and then.
 /// Of 4, 5, 6, descriptors, atomic engines and what stands still by number, READs under way and window among them, so

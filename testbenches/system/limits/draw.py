@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `rnic bandwidth` says limits a run, of runs that nobody chose: drawn at random, and proven by perturbation.
 
-usage: draw.py PROGRAM [--seed N] [--count N] [--only I,...] [--mild] [--allowed PERCENT] [--json FILE] [--jobs N]
+usage: draw.py PROGRAM [--seed N] [--count N] [--only I,...] [--mild | --plain] [--allowed PERCENT] [--json FILE] [--jobs N]
                [--verbose]
 
 A run is drawn from verbs, transports, sizes, queue pairs, depths, profiles, up to three parameters, loss, guests, ports
@@ -18,7 +18,8 @@ Three allowances, without which a right answer would be flagged:
   tried in a small step as well.
 - of what is so many at once for as long as each takes (a window, tags, fetches), what shortens that time gives a share:
   up to half of what more of the named one gives. `--strict` flags that as well.
-- of contexts, which several messages need at once: what posts more at a time (BATCHES). `--strict` flags that as well.
+- of contexts: what posts more at a time, since several messages go with an entry, and the work of the engine that stands
+  still for them, which is the rest of its time (BESIDE). `--strict` flags that as well.
 """
 import argparse
 import concurrent.futures
@@ -41,6 +42,9 @@ FURTHER = {
     "contexts of completion": {"adapter.completion.cq_cache.entries": 8},
     "packets under way": {R + "max_unacked_packets": 4},
     "translation": {"adapter.translation.translate_cycles": 0.5},
+    # Its number of engines, and how long each takes.
+    "atomic unit engine": {P + "atomics.in_flight": 16, P + "atomics.lock_buckets": "4096", P + "atomics.align_cycles": 0.5,
+                           P + "atomics.execute_cycles": 0.5, P + "atomics.store_cycles": 0.5},
     "iommu": {"host.iommu.entries": 16, "host.iommu.walkers": 4, "host.iommu.lookup_cycles": 0.5},
     "rate limit": {"adapter.congestion.reaction.max_rate_mbps": 2},
     "pauses": {"adapter.port.ingress_bytes": 4},
@@ -50,8 +54,8 @@ FURTHER = {
 }
 # An engine's time for a packet is its cycles and the beats of the packet: more of what is named is both.
 BEATS = ("requester send engine", "responder check")
-# Of more that is posted at once several messages go with an entry that has come: that may give as much as more entries.
-BATCHES = {"contexts": ("window", "processor")}
+# These may give as much as more entries do.
+BESIDE = {"contexts": ("window", "processor", "requester send engine", "datapath")}
 # Several at once, each for as long as it takes.
 AT_ONCE = ("window", "contexts", "histories", "atomic unit", "order of", "READs under way", "PCIe tags", "PCIe credits",
            "receives", "receivers", "message table", "packets under way", "payload reads", "descriptor fetch")
@@ -133,6 +137,21 @@ def drawn_place(rng, transport):
     if x < 0.19:
         return ["--topology", "%s@40000" % rng.choice(("star", "dumbbell", "contended"))]
     return []
+
+
+def plain(seed, index):
+    """What one would ask for first: RC, a verb and a size, queue pairs and depth, parameters as they are."""
+    rng = random.Random(seed * 7919 + index)
+    verb = rng.choice(("write", "write", "read", "read", "send", "send", "write_imm", "send_imm", "fadd", "cas"))
+    size = 8 if verb in ("fadd", "cas") else rng.choice((2, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536))
+    qps, depth = rng.choice((1, 1, 2, 4, 8, 16, 64, 256)), rng.choice((1, 2, 8, 16, 64, 128))
+    a = ["--verb", verb, "--transport", "rc", "--sizes", str(size), "--qps", str(qps), "--depth", str(depth), "--mtu",
+         str(rng.choice((1024, 2048, 4096)))]
+    if rng.random() < 0.3:
+        a += ["--profile", "connectx5_100g"]
+    if rng.random() < 0.2:
+        a += ["--bidirectional"]
+    return a + ["--messages", str(min(max(1500, min(4 * qps * depth, 6000)), max(250, 2 * qps, 24000000 // size)))]
 
 
 def drawn(seed, index, mild=False):
@@ -245,15 +264,15 @@ class scenario:
                      not any(same(r, k) or r.startswith(k) for k in self.keys)])
         at_once = any(k.startswith(AT_ONCE) for k in self.keys) and not strict
         for resource, g in self.gains.items():
-            batches = not strict and any(k.startswith(b) and resource in BATCHES[b] for b in BATCHES for k in self.keys)
-            most = named if batches else named / 2 if at_once else 0
+            beside = not strict and any(k.startswith(b) and resource in BESIDE[b] for b in BESIDE for k in self.keys)
+            most = named if beside else named / 2 if at_once else 0
             if resource != " and ".join(self.keys) and g > max(STILL, most):
                 found.append("more of %s gives %+.1f %%" % (resource, 100 * g))
         return found
 
 
 def check(options, index):
-    arguments = drawn(options.seed, index, options.mild)
+    arguments = plain(options.seed, index) if options.plain else drawn(options.seed, index, options.mild)
     result = {"index": index, "arguments": " ".join(arguments)}
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -273,6 +292,7 @@ def main():
     parser.add_argument("--count", type=int, default=100, help="runs that are drawn, some 2 s each")
     parser.add_argument("--only", default="", help="these of the seed: 3,17")
     parser.add_argument("--mild", action="store_true", help="two adapters on a cable, one parameter changed at most")
+    parser.add_argument("--plain", action="store_true", help="the same with no parameter changed, RC")
     parser.add_argument("--allowed", type=float, default=5, help="per cent of the runs that may be flagged")
     parser.add_argument("--strict", action="store_true", help="nothing else may raise the rate by more than 3 %%")
     parser.add_argument("--json", default="", help="file for the results")
