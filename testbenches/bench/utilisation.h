@@ -84,9 +84,10 @@ struct offered_load {
 ///    time left (98 %). Those of other kinds that have at most 3 % more time left are named with it ("A and B"): more
 ///    of one of them alone gives no more. So are processing units that a processor feeds, where there are more of them
 ///    than queue pairs and these had theirs for 95 %, and contexts or histories with the link that they are fetched
-///    over, where nothing else has as little time left. Below 98 %, what was waited for in more of the time (4 to 6) comes before it. A processor that has time
-///    left polls more often: it is in use for what is not spare in its polls (spare_ps). Where that is more than 3 %,
-///    the window is named with it, and what was taken (5) or in use (atomics) for 85 % comes before it;
+///    over, where nothing else has as little time left. Below 98 %, what was waited for in more of the time (4 to 6)
+///    comes before it. A processor that has time left polls more often: it is in use for what is not spare in its polls
+///    (spare_ps). Where that is more than 3 %, the window is named with it, and what was taken (5) or in use (atomics)
+///    for 85 % comes before it;
 /// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
 ///    not ready;
 /// 3. the contexts, when the processing units that so many queue pairs can occupy were in use, and waited for them for
