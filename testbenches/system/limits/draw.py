@@ -29,7 +29,7 @@ import random
 import sys
 import tempfile
 
-from relaxations import NEXT, RISE, STILL, Refused, key_of, parts_of, relaxations, relaxed, run, same
+from relaxations import NEXT, RELAXED, RISE, STILL, Refused, key_of, parts_of, relaxations, relaxed, run, same
 
 R, P = "adapter.requester.", "adapter.responder."
 SMALL_RISE = 0.01
@@ -43,8 +43,7 @@ FURTHER = {
     "packets under way": {R + "max_unacked_packets": 4},
     "translation": {"adapter.translation.translate_cycles": 0.5},
     # Its number of engines, and how long each takes.
-    "atomic unit engine": {P + "atomics.in_flight": 16, P + "atomics.lock_buckets": "4096", P + "atomics.align_cycles": 0.5,
-                           P + "atomics.execute_cycles": 0.5, P + "atomics.store_cycles": 0.5},
+    "atomic unit engine": {**RELAXED["atomic unit engine"], **RELAXED["order of a queue pair's atomics"]},
     "iommu": {"host.iommu.entries": 16, "host.iommu.walkers": 4, "host.iommu.lookup_cycles": 0.5},
     "rate limit": {"adapter.congestion.reaction.max_rate_mbps": 2},
     "pauses": {"adapter.port.ingress_bytes": 4},
