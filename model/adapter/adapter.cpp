@@ -78,27 +78,29 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       doorbell_(name_ + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
       read_engines_(make_read_engines(name_, core_, config_.shared_read_engine, env.statistics)),
-      requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
-                 env.spans, env.statistics),
-      descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_.descriptors(), env.spans, env.statistics),
+      requester_memories_(config_.requester),
+      responder_memories_(config_.responder),
+      requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, requester_memories_,
+                 env.frames, env.spans, env.statistics),
+      descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_memories_.descriptors, env.spans, env.statistics),
       gather_(name_ + ".gather", core_, config_.requester, make_gid_sources(name_ + ".gather", gid_source),
-              requester_.withdrawn(), env.spans, env.statistics),
-      scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
+              requester_memories_.withdrawn, env.spans, env.statistics),
+      scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_memories_.lists, env.spans,
                env.statistics),
       ack_timers_(name_ + ".ack_timers", core_, config_.requester.timers, config_.requester.log_qps, env.statistics),
-      responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
-                 env.spans, env.statistics),
-      receive_fetch_(name_ + ".receive_fetch", core_, config_.responder.receive_fetches, responder_.received(),
+      responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, responder_memories_,
+                 env.frames, env.spans, env.statistics),
+      receive_fetch_(name_ + ".receive_fetch", core_, config_.responder.receive_fetches, responder_memories_.received,
                      env.statistics),
       read_generator_(name_ + ".read_generator", core_, config_.responder, env.frames, env.spans, env.statistics),
       atomic_unit_(name_ + ".atomic_unit", core_, config_.responder.atomics, env.spans, env.statistics),
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder,
-                       make_gid_sources(name_ + ".answer_transmit", gid_source), responder_.roce_v2_port(), env.spans,
-                       env.statistics),
+                       make_gid_sources(name_ + ".answer_transmit", gid_source), responder_memories_.roce_v2_port,
+                       env.spans, env.statistics),
       cnp_sender_(name_ + ".cnp_sender", core_, config_.responder.congestion.notification,
                   config_.responder.answer.waiting, env.statistics),
       cnm_receiver_(name_ + ".cnm_receiver", core_, config_.congestion.qcn, {&gids_[0], &gids_[1]},
-                    responder_.roce_v2_port(), env.statistics),
+                    responder_memories_.roce_v2_port, env.statistics),
       multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
@@ -115,7 +117,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     gid_matches_.push_back(gid_match ? gid_match(parser, core_, gids_[i]) : nullptr);
     if (gid_matches_[i] == nullptr) gid_matches_[i] = std::make_unique<gid::gid_match>(config_.gid_match, gids_[i]);
     parsers_.push_back(std::make_unique<parser::parser>(parser, core_, config_.parser, gids_[i], *gid_matches_[i],
-                                                        responder_.roce_v2_port(), env.spans, env.statistics));
+                                                        responder_memories_.roce_v2_port, env.spans, env.statistics));
   }
   for (unsigned i = 0; config_.ports == 2 && i < 2; ++i) {  // the model's also where the parsers' own are RTL
     gid_matches_.push_back(std::make_unique<gid::gid_match>(config_.gid_match, gids_[1 - i]));
@@ -215,7 +217,6 @@ sim::fifo<T>& adapter::connect(const std::string& name, sim::fifo_out<T>& from, 
 
 void adapter::connect_dma(dma_client client, const std::string& block, pcie::dma_port& port) {
   auto& engine = endpoint_.dma().client(static_cast<unsigned>(client));
-  dma_clients_.resize(static_cast<std::size_t>(dma_client::count));
   dma_clients_[static_cast<std::size_t>(client)] = block;
   connect(block + "_to_pcie_dma_requests", port.request, engine.request, config_.descriptor_depth);
   connect("pcie_to_" + block + "_dma_responses", engine.response, port.response, config_.descriptor_depth);

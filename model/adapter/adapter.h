@@ -187,6 +187,8 @@ class adapter : public sc_core::sc_module {
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
   std::vector<std::unique_ptr<transport::read_engine>> read_engines_;  // one for both halves, or one of each
+  transport::requester_memories requester_memories_;
+  transport::responder_memories responder_memories_;
   transport::requester requester_;
   transport::descriptor_fetch descriptor_fetch_;
   transport::gather gather_;
@@ -209,7 +211,8 @@ class adapter : public sc_core::sc_module {
   std::vector<std::unique_ptr<mac::port>> ports_;
   pcie::endpoint_if* slot_ = &endpoint_;
   std::vector<mac::port_if*> connectors_;  // by port
-  std::vector<std::string> dma_clients_;   // by dma_client
+  std::vector<std::string> dma_clients_ =
+      std::vector<std::string>(static_cast<std::size_t>(dma_client::count));  // by dma_client
   std::unique_ptr<pcie::endpoint_socket> pcie_socket_;
   std::vector<std::unique_ptr<payload::ethernet_port_socket>> port_sockets_;
   std::vector<std::unique_ptr<sim::clocked_block>> own_blocks_;

@@ -70,10 +70,10 @@ void block_place::give_to(sim::clocked_block& block) {
 std::map<std::string, sim::clocked_block*> adapter::places() {
   std::map<std::string, sim::clocked_block*> all;
   for (sim::clocked_block* b : std::initializer_list<sim::clocked_block*>{
-           &scheduler_,  &doorbell_,      &descriptor_fetch_, &gather_,         &scatter_,
-           &ack_timers_, &receive_fetch_, &atomic_unit_,      &read_generator_, &answer_transmit_,
-           &cnp_sender_, &cnm_receiver_,  &multicast_,        &steering_,       &translation_,
-           &completion_, &icrc_insert_,   &icrc_check_,       &command_,        &endpoint_})
+           &scheduler_,     &doorbell_,    &descriptor_fetch_, &gather_,          &scatter_,     &ack_timers_,
+           &receive_fetch_, &atomic_unit_, &read_generator_,   &answer_transmit_, &cnp_sender_,  &cnm_receiver_,
+           &multicast_,     &steering_,    &translation_,      &completion_,      &icrc_insert_, &icrc_check_,
+           &command_,       &endpoint_,    &requester_,        &responder_})
     all.emplace(b->basename(), b);
   for (const auto& p : parsers_) all.emplace(p->basename(), p.get());
   for (const auto& p : ports_) all.emplace(p->basename(), p.get());
@@ -100,12 +100,10 @@ block_place::beside_channels adapter::beside(const std::string& block) {
   return {sources,
           {&gids_[0], &gids_[1]},
           icm_map_,
-          requester_.descriptors(),
-          requester_.withdrawn(),
-          requester_.lists(),
-          responder_.received(),
-          responder_.roce_v2_port(),
+          requester_memories_,
+          responder_memories_,
           answers ? traffic_.answers_sent : traffic_.requests_sent,
+          block == responder_.basename() ? traffic_.requests_received : traffic_.answers_received,
           match(port),
           match(parsers_.size() + port),
           port,

@@ -28,10 +28,8 @@
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
 #include "model/sim/timed_inbox.h"
-#include "model/transport/requester/descriptor_memory.h"
-#include "model/transport/requester/scatter_lists.h"
-#include "model/transport/requester/withdrawals.h"
-#include "model/transport/responder/receive_memory.h"
+#include "model/transport/requester/shared_memories.h"
+#include "model/transport/responder/shared_memories.h"
 #include "model/transport/traffic_counters.h"
 
 namespace rnic::adapter {
@@ -57,7 +55,7 @@ class block_place {
  public:
   /// What the blocks at the rim have beside channels.
   struct rim_access {
-    /// Ports and command: firmware's interrupt inputs, moved parameters().command.notice_ps after a change.
+    /// Ports, command and requester: firmware's interrupt inputs, moved parameters().command.notice_ps after a change.
     sim::timed_inbox<register_bus::notice>& notices;
     pcie::register_file_if& bar0;                 ///< pcie: who answers reads of BAR0
     pcie::register_file_if& bar2;                 ///< pcie: the same of BAR2
@@ -69,15 +67,17 @@ class block_place {
     gid::source_access sources;  ///< gather and answer_transmit: the pipeline's look-ups of sources
     std::array<const gid::gid_table*, 2> gids;
     icm::icm_map& icm;
-    transport::descriptor_memory& descriptors;  ///< descriptor_fetch: the write port
-    transport::withdrawals& withdrawn;          ///< gather: two read ports
-    transport::scatter_lists& lists;            ///< scatter: one port
-    transport::receive_memory& received;        ///< receive_fetch: the write port
-    const std::uint16_t& roce_v2_port;          ///< register, written between two edges
-    transport::traffic_table& sent;             ///< gather and answer_transmit: count_into
-    gid::gid_match_if* match;                   ///< parser: the port's, and of the other port's table,
-    gid::gid_match_if* other_match;             ///< where it has one; nullptr elsewhere
-    unsigned port;                              ///< parser and port: 0 or 1
+    /// The requester has one side of each, and of the other descriptor_fetch the port to write descriptors, gather two
+    /// to read what was withdrawn, scatter one of the lists.
+    transport::requester_memories& requester;
+    /// The responder has one side of each, and of the other receive_fetch the port to write what is received; parsers,
+    /// answer_transmit and cnm_receiver read the register.
+    transport::responder_memories& responder;
+    transport::traffic_table& sent;      ///< gather and answer_transmit: count_into
+    transport::traffic_table& received;  ///< requester and responder: count_into
+    gid::gid_match_if* match;            ///< parser: the port's, and of the other port's table,
+    gid::gid_match_if* other_match;      ///< where it has one; nullptr elsewhere
+    unsigned port;                       ///< parser and port: 0 or 1
     rim_access rim;
   };
   enum class direction : std::uint8_t { in, out };
@@ -151,10 +151,10 @@ class block_place {
 /// Makes a block and binds its ports to those of the place.
 using block_factory = std::function<std::unique_ptr<sim::clocked_block>(block_place& place)>;
 
-/// By name of the block that they are put in the place of: scheduler, doorbell, descriptor_fetch, gather, scatter,
-/// ack_timers, read_engine (or requester_read_engine, responder_read_engine), receive_fetch, atomic_unit,
-/// read_generator, answer_transmit, cnp_sender, cnm_receiver, multicast, steering, translation, completion, parser1,
-/// parser2, icrc_insert, icrc_check, port1, port2, pcie, command.
+/// By name of the block that they are put in the place of: scheduler, doorbell, requester, descriptor_fetch, gather,
+/// scatter, ack_timers, read_engine (or requester_read_engine, responder_read_engine), responder, receive_fetch,
+/// atomic_unit, read_generator, answer_transmit, cnp_sender, cnm_receiver, multicast, steering, translation,
+/// completion, parser1, parser2, icrc_insert, icrc_check, port1, port2, pcie, command.
 using own_blocks = std::map<std::string, block_factory>;
 
 }  // namespace rnic::adapter

@@ -17,29 +17,26 @@ const requester_config& checked(const requester_config& c, const std::string& na
 }  // namespace
 
 requester::requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
-                     const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans,
-                     sim::statistics& stats)
+                     const gid_tables& gids, requester_memories& shared, payload::frame_pool& frames,
+                     sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
       config_(checked(cfg, this->name())),
       contexts_(*this, cfg.contexts, cfg.context_ports, map),
       qps_(cfg.log_qps),
-      scatters_(cfg.scatter_lists),
-      withdrawals_(cfg.log_qps),
-      descriptors_(cfg.processing_units),
       limiter_(config_.congestion, domain, cfg.log_qps),
       resumes_(qps_, limiter_, report_out),
-      messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, cfg.processing_units, qps_, scatters_,
+      messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, cfg.processing_units, qps_, shared.lists,
                 resumes_),
       units_(*this, cfg.processing_units, qps_),
       timers_(*this, {timer_out, timer_in}, qps_, limiter_),
-      go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_,
+      go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, shared.withdrawn, resumes_,
                next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out,
                    spans),
       completer_(*this, config_, settings_, gids,
                  {rx_in, scatter_out, scatter_in, notice_out, cnp_out, response_engine}, qps_, contexts_, messages_,
-                 scatters_, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
+                 shared.lists, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
       credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
       pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),
       departures_(*this, {left_in, gather_event_in, verdict_out}, qps_, contexts_, messages_, go_back_, credits_),
@@ -52,7 +49,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
                {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
                 resumes_, credits_, diagnostics_}) {
   show_inputs();
-  for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
+  for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(shared.descriptors, i);
   transmit_.announce(stats);
   processing_.announce(stats);
   pacing_.announce(stats);

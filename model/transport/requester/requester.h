@@ -33,7 +33,6 @@
 #include "model/transport/requester/control.h"
 #include "model/transport/requester/departures.h"
 #include "model/transport/requester/descriptor_fetch.h"
-#include "model/transport/requester/descriptor_memory.h"
 #include "model/transport/requester/diagnostics.h"
 #include "model/transport/requester/drain.h"
 #include "model/transport/requester/egress_credits.h"
@@ -44,13 +43,12 @@
 #include "model/transport/requester/processing_units.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter.h"
-#include "model/transport/requester/scatter_lists.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/settings.h"
+#include "model/transport/requester/shared_memories.h"
 #include "model/transport/requester/tables.h"
 #include "model/transport/requester/timer_port.h"
 #include "model/transport/requester/transmit.h"
-#include "model/transport/requester/withdrawals.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -59,7 +57,8 @@ namespace rnic::transport {
 /// adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
 ///
 /// The block is memories and engines, each in a file of its own with its data sheet. It has no work of its own but to
-/// tick them in their order; README.md has the table of who reads and writes what.
+/// tick them in their order; README.md has the table of who reads and writes what. Those memories of which neighbours
+/// have a port are `shared`.
 ///
 /// What is on chip of a QP: its context (cache), the messages under way, until when its timer is to run. A
 /// retransmission moves the context back to the message and PSN and forgets the messages behind it: they are executed
@@ -69,26 +68,24 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   static constexpr unsigned ports = egress_ports, priorities = egress_priorities;
 
   requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
-            const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
+            const gid_tables& gids, requester_memories& shared, payload::frame_pool& frames, sim::span_recorder& spans,
+            sim::statistics& stats);
 
   sim::fifo_in<scheduler::grant> grant_in{*this};
   sim::fifo_out<scheduler::report> report_out{*this};
   sim::fifo_out<descriptor_job> descriptor_out{*this};
   sim::fifo_in<descriptor_result> descriptor_in{*this};
-  descriptor_memory& descriptors() { return descriptors_; }  ///< of which descriptor fetch has the port to write
   sim::fifo_out<gather_job> packet_out{*this};
   sim::fifo_out<gather_piece> piece_out{*this};
   sim::fifo_out<gather_verdict> verdict_out{*this};
   sim::fifo_in<gather_left> left_in{*this};
   sim::fifo_in<gather_event> gather_event_in{*this};
   sim::fifo_in<gather_address> address_in{*this};
-  withdrawals& withdrawn() { return withdrawals_; }  ///< of which gather has two ports to read
   sim::fifo_in<payload::frame_ptr> rx_in{*this};
   sim::fifo_out<scatter_job> scatter_out{*this};
   sim::fifo_in<scatter_done> scatter_in{*this};
-  scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
-  read_engine_port read_engine{*this};          ///< of READs and atomics
-  read_engine_port response_engine{*this};      ///< the same engine, of the packets of their responses
+  read_engine_port read_engine{*this};      ///< of READs and atomics
+  read_engine_port response_engine{*this};  ///< the same engine, of the packets of their responses
   sim::fifo_out<timer_command> timer_out{*this};
   sim::fifo_in<timer_expiration> timer_in{*this};
   icm::key_port keys{*this};  ///< may stay unbound where no such operation is posted
@@ -145,9 +142,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   // Memories and registers.
   context_memory contexts_;
   qp_table qps_;
-  scatter_lists scatters_;
-  withdrawals withdrawals_;
-  descriptor_memory descriptors_;
   rate_limiter limiter_;
   requester_settings settings_;
   diagnostic_counters diagnostics_;

@@ -7,9 +7,14 @@
 
 namespace rnic::transport {
 
-responder_control::responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
-                                     std::vector<diagnostic> counters)
-    : owner_(owner), registers_(registers), of_(of), counters_(std::move(counters)), at_reset_(counters_.size()) {
+responder_control::responder_control(sim::clocked_block& owner, responder_registers& registers,
+                                     std::uint16_t& roce_v2_port, const parts& of, std::vector<diagnostic> counters)
+    : owner_(owner),
+      registers_(registers),
+      roce_v2_port_(roce_v2_port),
+      of_(of),
+      counters_(std::move(counters)),
+      at_reset_(counters_.size()) {
   stopping_.reserve(16);
 }
 
@@ -29,7 +34,7 @@ std::uint32_t responder_control::read(std::uint32_t offset) const {
     case cr::reset:
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
-      return registers_.roce_v2_port;
+      return roce_v2_port_;
     case cr::port_map:
       return registers_.ports.value();
     case cr::reserved_lkey:
@@ -77,7 +82,7 @@ void responder_control::write(std::uint32_t offset, std::uint32_t value) {
       if (value == 1) reset();
       break;
     case cr::roce_v2_port:
-      registers_.roce_v2_port = static_cast<std::uint16_t>(value);
+      roce_v2_port_ = static_cast<std::uint16_t>(value);
       break;
     case cr::port_map:
       registers_.ports.write(value);
@@ -244,6 +249,7 @@ void responder_control::reset() {
   of_.receives.drop_own();
   of_.errors.clear();
   registers_ = {};
+  roce_v2_port_ = wire::roce_v2_udp_port;
   selected_ = selected_srq_ = 0;
   for (std::size_t i = 0; i != counters_.size(); ++i) at_reset_[i] = counters_[i].now();
   command_.end();

@@ -51,8 +51,8 @@ class responder_control {
     read_port& reads;
     error_state& errors;
   };
-  responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
-                    std::vector<diagnostic> counters);
+  responder_control(sim::clocked_block& owner, responder_registers& registers, std::uint16_t& roce_v2_port,
+                    const parts& of, std::vector<diagnostic> counters);
 
   std::uint32_t read(std::uint32_t offset) const;
   void write(std::uint32_t offset, std::uint32_t value);
@@ -81,6 +81,7 @@ class responder_control {
 
   sim::clocked_block& owner_;
   responder_registers& registers_;
+  std::uint16_t& roce_v2_port_;
   const parts of_;
   std::vector<diagnostic> counters_;
   std::vector<port_count> at_reset_;  // what they begin at

@@ -24,7 +24,7 @@ namespace rnic::transport {
 /// Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters: ethernet; drop.ethernet_*.
 class ethernet_check {
  public:
-  using gid_tables = std::array<gid::gid_table*, 2>;
+  using gid_tables = std::array<const gid::gid_table*, 2>;
   ethernet_check(sim::clocked_block& owner, const responder_registers& registers, const gid_tables& gids,
                  flow_table::contexts& contexts, flow_table& flows, packet_intake& intake,
                  receive_descriptors& receives, drop_counters& drops);

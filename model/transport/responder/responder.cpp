@@ -13,8 +13,9 @@ const responder_config& checked(const responder_config& c, const std::string& na
 }  // namespace
 
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
-                     const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, payload::frame_pool& frames,
-                     sim::span_recorder& spans, sim::statistics& stats)
+                     const icm::icm_map& map, const std::array<const gid::gid_table*, 2>& gids,
+                     responder_memories& shared, payload::frame_pool& frames, sim::span_recorder& spans,
+                     sim::statistics& stats)
     : clocked_block(name, domain),
       rx_in(*this),
       ethernet_in(*this),
@@ -30,12 +31,11 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       cnp_out(*this),
       acknowledgements(*this, config.answer.waiting),
       reads(*this, config),
-      fetches(*this, config, received_),
+      fetches(*this, config, shared.received),
       config_(checked(config, this->name())),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
       histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
       rings_(*this, config_.history_ports, histories_),
-      received_(config_),
       slots_(*this, config.slots),
       backlog_(rings_),
       flows_(*this, config_, contexts_, backlog_, slots_, drops_),
@@ -56,7 +56,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       plain_(*this, registers_, gids, contexts_, flows_, intake_, receives_, drops_),
       admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
                  requests_, plain_, marked_, read_engine, drops_, spans),
-      control_(*this, registers_,
+      control_(*this, registers_, shared.roce_v2_port,
                {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_},
                {{0x00, completions_.errors.local_length},
                 {0x08, completions_.errors.local_operation},

@@ -39,6 +39,7 @@
 #include "model/transport/responder/receive_memory.h"
 #include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/request_check.h"
+#include "model/transport/responder/shared_memories.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
 #include "model/transport/transport_if.h"
@@ -54,14 +55,15 @@ namespace rnic::transport {
 /// hold up others. A completion is handed on when the payload writes before it are on their way (notify).
 ///
 /// Here are the ports, the memories that several parts use, and the order in which the parts work within a cycle: the
-/// end of the pipeline first. What each does, with which ports and stalls, is in its own header.
+/// end of the pipeline first. What each does, with which ports and stalls, is in its own header. Those memories of
+/// which neighbours have a port are `shared`.
 ///
 /// Registers: transport_cr.h, offsets from cr_base::transport + responder_offset.
 class responder : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   responder(std::string name, sim::clock_domain& domain, const responder_config& config, const icm::icm_map& map,
-            const std::array<gid::gid_table*, 2>& gids, payload::frame_pool& frames, sim::span_recorder& spans,
-            sim::statistics& stats);
+            const std::array<const gid::gid_table*, 2>& gids, responder_memories& shared, payload::frame_pool& frames,
+            sim::span_recorder& spans, sim::statistics& stats);
 
   sim::fifo_in<payload::frame_ptr> rx_in;        ///< requests, ICRC checked
   sim::fifo_in<payload::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
@@ -82,9 +84,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts().on_chip(); }
-  receive_memory& received() { return received_; }
-  /// Register with the UDP destination port of RoCE v2, for the parsers.
-  const std::uint16_t& roce_v2_port() const { return registers_.roce_v2_port; }
 
   std::uint32_t cr_read(std::uint32_t offset) override { return control_.read(offset); }
   void cr_write(std::uint32_t offset, std::uint32_t value) override { control_.write(offset, value); }
@@ -121,7 +120,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<icm::responder_context> contexts_;
   icm::context_cache<icm::rdma_resources> histories_;
   history_memory rings_;
-  receive_memory received_;
   slot_table slots_;
   read_backlog backlog_;
   flow_table flows_;

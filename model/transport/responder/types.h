@@ -223,7 +223,6 @@ inline constexpr responder_error invalidation_refused{0, cqe_remote_invalid, 0};
 
 /// What firmware sets for the whole adapter.
 struct responder_registers {
-  std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
   bool sums_packets = false;  ///< rx_checksum_mode
   std::uint32_t reserved_lkey = 0, special_qp_base = 0, num_qps_log = 24;
   port_map ports;

@@ -98,6 +98,7 @@ struct bench {
   std::array<gid::gid_table, 2> gids;
   std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   scheduler::scheduler sched;
+  transport::requester_memories memories;
   transport::requester dut;
   transport::descriptor_fetch descriptor_fetch;
   transport::gather gather;

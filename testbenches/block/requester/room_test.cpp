@@ -222,7 +222,7 @@ struct discards : few {
     for (unsigned n = 0; n < 10; ++n) {
       run_ns(2);
       for (unsigned i = 0; i < 3; ++i)
-        if (seen[i] == 0 && dut.withdrawn().read(::bench::qpn + i, i, core.now())) seen[i] = core.now() - asked;
+        if (seen[i] == 0 && memories.withdrawn.read(::bench::qpn + i, i, core.now())) seen[i] = core.now() - asked;
     }
   }
   static ::bench::setup with(unsigned ports) {

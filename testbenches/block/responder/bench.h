@@ -315,13 +315,14 @@ struct bench {
   explicit bench(const sim::timebase::options& opts = {}, const responder_config& cfg = {})
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
-        r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
-        fetch("receive_fetch", core, cfg.receive_fetches, r.received(), stats),
+        memories(cfg),
+        r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, memories, frames, spans, stats),
+        fetch("receive_fetch", core, cfg.receive_fetches, memories.received, stats),
         reads("read_engine", core, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
         atomics("atomic_unit", core, cfg.atomics, spans, stats),
         cnps("cnp_sender", core, cfg.congestion.notification, cfg.answer.waiting, stats),
-        out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
+        out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, memories.roce_v2_port, spans, stats),
         s(core, r, fetch, generator, atomics, out) {
     r.fetches.job.bind(fetch_jobs);
     fetch.job_in.bind(fetch_jobs);
@@ -500,6 +501,7 @@ struct bench {
   payload::frame_pool frames;
   sim::span_recorder spans;
   sim::statistics stats;
+  responder_memories memories;
   responder r;
   receive_fetch fetch;
   sim::fifo<receive_job> fetch_jobs{"fetch_jobs", core, 2};

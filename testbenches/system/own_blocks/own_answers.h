@@ -149,7 +149,7 @@ class own_answers final : public sim::clocked_block,
     p.flow_label = to.flow_label & 0xfffff;
     p.hop_limit = to.hop_limit;
     p.udp_source = transport::udp_source_of(to);
-    p.udp_dest = beside_.roce_v2_port;
+    p.udp_dest = beside_.responder.roce_v2_port;
     p.ipv4_id = p.udp_checksum = 0;
     p.ipv4_fragment = 0x4000;  // do not fragment
     p.bth = {};

@@ -246,6 +246,8 @@ TEST(OwnBlocks, SecondInstances) {
                                 {"port1", make<second_port>},
                                 {"port2", make<second_port>},
                                 {"read_generator", make<second_read_generator>},
+                                {"requester", make<second_requester>},
+                                {"responder", make<second_responder>},
                                 {"steering", make<second_steering>},
                                 {"translation", make<second_translation>}};
   for (const load what : {load::wide, load::narrow, load::answers})

@@ -27,7 +27,7 @@ class own_parser final : public sim::clocked_block {
         name_(place.name()),
         config_(place.parameters().parser),
         spans_(place.around().spans),
-        roce_v2_port_(place.beside().roce_v2_port),
+        roce_v2_port_(place.beside().responder.roce_v2_port),
         match_{place.beside().match, place.beside().other_match},
         tables_{place.beside().gids[place.beside().port], place.beside().gids[1 - place.beside().port]} {
     const std::string port = std::to_string(place.beside().port + 1), own = "parser" + port;

@@ -15,7 +15,9 @@
 #include "model/parser/parser.h"
 #include "model/pcie/endpoint.h"
 #include "model/pcie/pcie_core.h"
+#include "model/transport/requester/requester.h"
 #include "model/transport/responder/read_generator.h"
+#include "model/transport/responder/responder.h"
 
 namespace rnic::system_test {
 
@@ -24,7 +26,8 @@ inline std::string second_name(const adapter::block_place& place) { return place
 struct second_parser final : parser::parser {
   explicit second_parser(adapter::block_place& place)
       : parser(second_name(place), place.clock(), place.parameters().parser, *place.beside().gids[place.beside().port],
-               *place.beside().match, place.beside().roce_v2_port, place.around().spans, place.around().statistics) {
+               *place.beside().match, place.beside().responder.roce_v2_port, place.around().spans,
+               place.around().statistics) {
     const std::string port = std::to_string(place.beside().port + 1), own = "parser" + port;
     if (place.beside().other_match != nullptr)
       also_look_up(*place.beside().gids[1 - place.beside().port], *place.beside().other_match);
@@ -87,6 +90,92 @@ struct second_command final : command::command_block {
   }
 };
 
+/// What `block` asks: the engine that both halves of the transport share, or that of its `half`.
+inline std::string read_engine_of(const adapter::block_place& place, const std::string& block,
+                                  const std::string& half) {
+  return place.has(block + "_to_read_engine_requests") ? "read_engine" : half + "_read_engine";
+}
+
+struct second_requester final : transport::requester {
+  explicit second_requester(adapter::block_place& place)
+      : requester(second_name(place), place.clock(), place.parameters().requester, place.beside().icm,
+                  place.beside().gids, place.beside().requester, place.around().frames, place.around().spans,
+                  place.around().statistics) {
+    place.bind("scheduler_to_requester_grants", grant_in);
+    place.bind("requester_to_scheduler_reports", report_out);
+    place.bind("requester_to_descriptor_fetch_jobs", descriptor_out);
+    place.bind("descriptor_fetch_to_requester_results", descriptor_in);
+    place.bind("requester_to_gather_packets", packet_out);
+    place.bind("requester_to_gather_pieces", piece_out);
+    place.bind("requester_to_gather_verdicts", verdict_out);
+    place.bind("gather_to_requester_left", left_in);
+    place.bind("gather_to_requester_events", gather_event_in);
+    place.bind("gather_to_requester_addresses", address_in);
+    place.bind("icrc_check_to_requester_responses", rx_in);
+    place.bind("requester_to_scatter_jobs", scatter_out);
+    place.bind("scatter_to_requester_reports", scatter_in);
+    place.bind("requester_to_ack_timers_commands", timer_out);
+    place.bind("ack_timers_to_requester_expirations", timer_in);
+    place.bind("requester_to_completion_cqes", cqe_out);
+    place.bind("requester_to_completion_events", event_out);
+    place.bind("completion_to_requester_losses", lost_in);
+    place.bind("requester_to_responder_errors", error_out);
+    place.bind("responder_to_requester_errors", error_in);
+    place.bind("requester_to_read_generator_congestion", notice_out);
+    place.bind("requester_to_cnp_sender_cnps", cnp_out);
+    place.bind("cnm_receiver_to_requester_notices", cnm_in);
+    for (unsigned i = 0; i < ports; ++i) {
+      const std::string credits = "port" + std::to_string(i + 1) + "_to_requester_credits";
+      if (place.has(credits)) place.bind(credits, credit_in[i]);
+    }
+    const std::string engine = read_engine_of(place, "requester", "requester");
+    place.bind("requester_to_" + engine + "_requests", read_engine.request);
+    place.bind(engine + "_to_requester_grants", read_engine.grant);
+    place.bind("requester_to_" + engine + "_response_requests", response_engine.request);
+    place.bind(engine + "_to_requester_response_grants", response_engine.grant);
+    place.bind("requester_to_keys_requests", "keys_to_requester_responses", keys);
+    place.bind("requester_contexts_to_pcie_dma_requests", "pcie_to_requester_contexts_dma_responses", contexts().dma);
+    count_into(place.beside().received);
+    bind_firmware(place.beside().rim.notices, place.parameters().command.notice_ps);
+  }
+};
+
+struct second_responder final : transport::responder {
+  explicit second_responder(adapter::block_place& place)
+      : responder(second_name(place), place.clock(), place.parameters().responder, place.beside().icm,
+                  place.beside().gids, place.beside().responder, place.around().frames, place.around().spans,
+                  place.around().statistics) {
+    place.bind("icrc_check_to_responder_requests", rx_in);
+    place.bind("steering_to_responder_frames", ethernet_in);
+    place.bind("multicast_to_responder_copies", copies_in);
+    place.bind("responder_to_translation_requests", "translation_to_responder_responses", translate);
+    const std::string engine = read_engine_of(place, "responder", "responder");
+    place.bind("responder_to_" + engine + "_requests", read_engine.request);
+    place.bind(engine + "_to_responder_grants", read_engine.grant);
+    place.bind("responder_to_keys_requests", "keys_to_responder_responses", keys);
+    place.bind("keys_to_responder_revocations", keys.revoke);
+    place.bind("responder_to_keys_revoked", keys.revoked);
+    place.bind("responder_to_completion_cqes", cqe_out);
+    place.bind("responder_to_completion_events", event_out);
+    place.bind("completion_to_responder_losses", lost_in);
+    place.bind("responder_to_requester_errors", error_out);
+    place.bind("requester_to_responder_errors", error_in);
+    place.bind("responder_to_cnp_sender_cnps", cnp_out);
+    place.bind("responder_to_answer_transmit_acknowledgements", acknowledgements.job);
+    place.bind("answer_transmit_to_responder_acknowledgements_room", acknowledgements.room);
+    place.bind("responder_to_read_generator_commands", reads.command);
+    place.bind("read_generator_to_responder_reports", reads.report);
+    place.bind("responder_to_receive_fetch_jobs", fetches.job);
+    place.bind("receive_fetch_to_responder_results", fetches.result);
+    place.bind("responder_write_to_pcie_dma_requests", "pcie_to_responder_write_dma_responses", dma_write);
+    place.bind("responder_contexts_to_pcie_dma_requests", "pcie_to_responder_contexts_dma_responses", contexts().dma);
+    place.bind("responder_histories_to_pcie_dma_requests", "pcie_to_responder_histories_dma_responses",
+               histories().dma);
+    place.bind("responder_srqs_to_pcie_dma_requests", "pcie_to_responder_srqs_dma_responses", srqs().dma);
+    count_into(place.beside().received);
+  }
+};
+
 struct second_read_generator final : transport::read_generator {
   explicit second_read_generator(adapter::block_place& place)
       : read_generator(second_name(place), place.clock(), place.parameters().responder, place.around().frames,
@@ -99,8 +188,7 @@ struct second_read_generator final : transport::read_generator {
     place.bind("read_generator_to_pcie_dma_requests", "pcie_to_read_generator_dma_responses", dma_read);
     place.bind("read_generator_to_atomic_unit_jobs", atomic_out);
     place.bind("atomic_unit_to_read_generator_outcomes", outcome_in);
-    const std::string engine =
-        place.has("read_generator_to_read_engine_requests") ? "read_engine" : "responder_read_engine";
+    const std::string engine = read_engine_of(place, "read_generator", "responder");
     place.bind("read_generator_to_" + engine + "_requests", read_engine.request);
     place.bind(engine + "_to_read_generator_grants", read_engine.grant);
     place.bind("requester_to_read_generator_congestion", notice_in);
