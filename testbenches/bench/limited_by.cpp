@@ -114,6 +114,8 @@ class limit_finder {
     std::string units = of_units(saturated);
     if (!units.empty()) return units.rfind("processing units", 0) == 0 ? with_window(units) : units;
     units = of_units(saturated_group);
+    const std::string reads = of_read_engine();
+    if (!reads.empty()) return reads;
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_turns(), of_contexts(0)})
       if (!name.empty()) return name;
@@ -384,6 +386,20 @@ class limit_finder {
         return "receives of host " + system_.name(1 - i);
     }
     return still_;
+  }
+
+  /// Queue pairs have as many READs under way as they may while both halves, which READ from each other, wait for the
+  /// engine that they share: what these hold up comes for it in bursts, so it is not in use all of the time.
+  std::string of_read_engine() const {
+    if (still_.rfind("READs under way", 0) != 0) return {};
+    for (const share& s : shares_) {
+      if (s.busy < largely) break;
+      if (!is_read_engine(s.name)) continue;
+      const unsigned i = side_of(s.name) == " of " + adapter(0) ? 0 : 1;
+      const auto lost = [&](const char* user) { return held(user, i, "read engine") - held(user, i, ""); };
+      if (std::min(lost("requester send engine"), lost("responder check")) >= noticeable) return s.name;
+    }
+    return {};
   }
 
   /// What goes out may not, for some of the time.
