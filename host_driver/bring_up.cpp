@@ -22,9 +22,6 @@ constexpr std::array<std::uint16_t, 13> physical_functions{0x1003, 0x1005, 0x100
 constexpr std::uint16_t fifth_generation = 0x1017;
 // Virtual functions of both (ids.h of the kernel's table, MLX4_PCI_DEV_IS_VF; mlx5: MT27800 family).
 constexpr std::array<std::uint16_t, 3> virtual_ids{0x1002, 0x1004, 0x1018};
-bool is_virtual_id(std::uint32_t id) {
-  return std::find(virtual_ids.begin(), virtual_ids.end(), id) != virtual_ids.end();
-}
 
 // Configuration space (PCI Local Bus Specification 3.0, 6.1; PCI Express Base 3.0, 7.8).
 constexpr std::uint16_t reg_id = 0x00, reg_command = 0x04, reg_bar = 0x10, reg_capabilities = 0x34;
@@ -67,7 +64,7 @@ int device::open() {
 int device::bring_up() {
   identity_ = bus_.config_read32(reg_id);
   device_id_ = identity_ >> 16;
-  virtual_ = is_virtual_id(device_id_);
+  virtual_ = knows_virtual(device_id_);
   resources_ = virtual_ ? static_cast<resources_if*>(&asked_) : &tables_;
   if (virtual_)
     return run_steps({&device::take_function, &device::open_channel, &device::ask_capabilities,
@@ -85,6 +82,10 @@ int device::run_steps(std::initializer_list<int (device::*)()> steps) {
     if (const int error = (this->*step)()) return error;
   }
   return 0;
+}
+
+bool device::knows_virtual(std::uint32_t device_id) {
+  return std::find(virtual_ids.begin(), virtual_ids.end(), device_id) != virtual_ids.end();
 }
 
 bool device::knows(std::uint32_t device_id) {

@@ -143,6 +143,8 @@ class device : private event_pump_if {
   std::uint32_t device_id() const { return device_id_; }
   /// Whether it is that of a physical function which this driver is for.
   static bool knows(std::uint32_t device_id);
+  /// The same of a virtual one.
+  static bool knows_virtual(std::uint32_t device_id);
 
   // What the device said about itself.
   int query_device(ibv_device_attr* attr);

@@ -136,6 +136,11 @@ class network {
   std::vector<std::string> warnings() const;
   /// Rings of pauses of which no way has sent anything since the last call.
   std::vector<standstill> look_for_standstills();
+  /// By a program of a run that has no end in time: run() ends with message_failed when a ring of pauses stands still
+  /// and none of these hosts (empty: of all) has got a RoCE packet for stuck_for. Only an outage could end the ring
+  /// otherwise.
+  void end_when_stuck(const std::vector<unsigned>& hosts = {});
+  static constexpr sim::time_ps stuck_for = 100'000 * sim::ps_per_us;
   /// Head-of-line blocking: the queue because of which frames between two hosts are stopped though they do not go
   /// there, "s1 port 4 to h5"; empty: there is none now, or the way is not the only one.
   std::string blocked_by(unsigned from, unsigned to, unsigned priority) const;
@@ -155,6 +160,7 @@ class network {
   void route();
   std::vector<std::uint16_t> vlans_of(unsigned of_switch) const;
   bool is_stuck(way& w, unsigned priority);
+  void watch_for_standstills(const std::vector<const std::uint64_t*>& received);
   bool holds_up(const way& one, const way& next, unsigned priority) const;
   std::string name_of(const way& w) const;
   /// "h1.port1", "s1.port3".

@@ -2,8 +2,12 @@
 // Where frames of a network go, and where they stand still.
 #include <algorithm>
 #include <bitset>
+#include <exception>
+#include <string>
+#include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/network.h"
 #include "model/wire/ethernet.h"
 
@@ -121,6 +125,39 @@ std::vector<standstill> network::look_for_standstills() {
     }
   }
   return found;
+}
+
+void network::watch_for_standstills(const std::vector<const std::uint64_t*>& received) {
+  constexpr sim::time_ps interval = stuck_for / 100;
+  std::uint64_t seen = 0;
+  sim::time_ps since = now_ps();
+  while (running_ != 0 && !failure_) {
+    wait_until(now_ps() + interval);
+    if (!sc_core::sc_pending_activity()) return;  // the kernel comes to rest, which run() says
+    std::uint64_t all = 0;
+    for (const std::uint64_t* counter : received) all += *counter;
+    if (all != seen) since = now_ps();
+    seen = all;
+    const std::vector<standstill> found = look_for_standstills();
+    if (found.empty() || failure_ || now_ps() - std::max(since, found.front().since) < stuck_for) continue;
+    std::string ways;
+    for (const std::string& w : found.front().ways) ways += (ways.empty() ? "" : ", ") + w;
+    failure_ = std::make_exception_ptr(message_failed("the network stands still: " + ways +
+                                                      " wait for each other in priority " +
+                                                      std::to_string(found.front().priority) + " (deadlock)"));
+    sc_core::sc_stop();
+  }
+}
+
+void network::end_when_stuck(const std::vector<unsigned>& hosts) {
+  std::vector<const std::uint64_t*> received;
+  for (unsigned host = 0; host < nodes_.size(); ++host) {
+    if (!hosts.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end()) continue;
+    const std::string check = std::string(nodes_[host]->name()) + ".adapter.icrc_check";
+    for (const auto& [name, counter] : statistics_.of(check))
+      if (name == check + ".frames_passed") received.push_back(counter);
+  }
+  sc_core::sc_spawn([this, received] { watch_for_standstills(received); }, "watch_for_standstills");
 }
 
 }  // namespace rnic::hosts

@@ -441,6 +441,9 @@ int node::start_functions() {
   if (const int error = master_->start(function_settings_)) return error;
   bus_.share();
   sc_core::sc_spawn([this] { master_->run(); }, (std::string(basename()) + "_functions").c_str());
+  if (!host_driver::device::knows_virtual(device_.function_device_id()))
+    throw sim::config_error(
+        "adapter.identity.vf_device_id: the driver knows no such virtual function (0x1002, 0x1004, 0x1018)");
   const std::uint32_t id = device_.function_device_id() << 16 | 0x15b3;
   for (std::size_t i = 0; i < guests_.size(); ++i) {
     guests_[i]->bus.assign(id, device_.function_bar() + i * device_.function_bar_bytes());

@@ -78,6 +78,7 @@ class fabric_run {
     }
     network_->meet();
     if (host == 0 && options_.common.pcap_file.empty()) network_->run_apart();
+    if (host == 0 && file_.duration_us == 0) network_->end_when_stuck();
     flows_->start(host, begin_, deadline_);
     sc_core::sc_process_handle watching;
     if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
@@ -117,7 +118,8 @@ class fabric_run {
                            {"switches", file_.shape.switches()},
                            {"simulated_us", to_us(end_ - begin_)}};
     keep_flows();
-    results_["ports"] = ports_json(*network_, increase(before_, counters()), end_ - begin_);
+    const bench::utilisation used = bench::measure_utilisation(*network_);  // a little behind end_, as counters are
+    results_["ports"] = ports_json(*network_, increase(before_, counters()), used.at - used_before_.at);
     results_["standstills"] = nlohmann::json::array();
     for (const hosts::standstill& s : standstills_)
       results_["standstills"].push_back(
@@ -133,8 +135,6 @@ class fabric_run {
                                                    {"part", static_cast<double>(count) / looks_}});
     }
     results_["counters"] = increase(before_, counters());
-    bench::utilisation used = bench::measure_utilisation(*network_);
-    used.at = used_before_.at + (end_ - begin_);
     usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
     put_usage(results_, usage_);
   }

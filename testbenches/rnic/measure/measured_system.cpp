@@ -85,6 +85,7 @@ void measured_system::program(unsigned host, const std::array<std::function<void
   flows_->set_up(host);
   if (host == 0) ready_ = network_->now_ps();
   network_->meet();
+  if (host == 0) network_->end_when_stuck({asked_->hosts[0], asked_->hosts[1]});
   flows_->start(host, ready_, ~sim::time_ps{0});
   for (unsigned side = 0; side < 2; ++side) {
     if (asked_->hosts[side] != host) continue;

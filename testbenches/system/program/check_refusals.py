@@ -33,6 +33,8 @@ REFUSED = [
     (["bandwidth", "--transport", "ud", "--verb", "write"], ["--verb", "write", "--transport ud", "send, send_imm"]),
     (["latency", "--set", "adapter.port.roce_v2=false"], ["adapter.port.roce_v2", "RoCE v2"]),
     (["bandwidth", "--set", "adapter.identity.device_id=0x1111"], ["adapter.identity.device_id", "0x1003"]),
+    (["bandwidth", "--functions", "2", "--set", "adapter.identity.vf_device_id=0x1003"],
+     ["adapter.identity.vf_device_id", "0x1004"]),
     (["latency", "--transport", "ud", "--verb", "send", "--inline", "885"], ["--inline", "885", "ud", "0 to 884"]),
     (["latency", "--set", "host.max_read_request_bytes=384"], ["host.max_read_request_bytes", "power of two"]),
     (["bandwidth", "--set", "adapter.pcie.core_khz=999"], ["core_khz", "1000"]),
