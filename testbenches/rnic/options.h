@@ -87,9 +87,12 @@ struct bandwidth_options {
   unsigned reads = 16;           ///< READs and atomics under way per queue pair
   unsigned signal_every = 0;     ///< messages for which there is one completion; 0: of half a window, at most 100
   unsigned qps = 1;
-  unsigned messages = 1000;
+  unsigned messages = 0;  ///< per size, over all queue pairs of a direction; 0: messages_of()
   bool bidirectional = false;
 };
+/// Of this size: `messages`, or so many that beginning and end, when not all that may be under way is, are little of
+/// the run: 1000 for each 128 that may be under way, until 256 MiB of payload have gone; 1000 to 4 million.
+std::uint64_t messages_of(const bandwidth_options& o, std::uint32_t size);
 
 struct soak_options {
   common_options common;

@@ -45,7 +45,8 @@ class bandwidth_run {
     connection_.rd_atomic = o.reads;
     // More than a queue pair's share of the messages are never posted.
     const unsigned receives = verb_of(o.traffic).receives ? o.receive_depth : 1;
-    connection_.receive_depth = std::clamp(receives, 1u, std::max(1u, (o.messages + o.qps - 1) / o.qps));
+    const std::uint64_t most = messages_of(o, *std::min_element(sizes_.begin(), sizes_.end()));
+    connection_.receive_depth = std::clamp<unsigned>(receives, 1, static_cast<unsigned>((most + o.qps - 1) / o.qps));
     stream_.verb = &verb_of(o.traffic);
     stream_.qps = o.qps;
     stream_.depth = o.depth;
@@ -86,7 +87,7 @@ class bandwidth_run {
     for (const std::uint32_t size : sizes_) {
       bench::stream* sends = first ? to_b_.get() : to_a_.get();
       bench::stream* receives = first ? to_a_.get() : to_b_.get();
-      bench::stream::work work{sends, receives, size, options_.messages};
+      bench::stream::work work{sends, receives, size, messages_of(options_, size)};
       if (receives != nullptr) receives->forget_content(size);
       bench::stream::prepare(work);
       system_->meet();
@@ -122,7 +123,7 @@ class bandwidth_run {
     bandwidth_row r;
     const sim::time_ps elapsed = after_.at - before.at;
     r.size = size;
-    r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
+    r.messages = messages_of(options_, size) * (options_.bidirectional ? 2 : 1);
     r.elapsed = elapsed;
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
@@ -169,6 +170,13 @@ void print_ways(const std::vector<bandwidth_row>& rows) {
 
 }  // namespace
 
+std::uint64_t messages_of(const bandwidth_options& o, std::uint32_t size) {
+  if (o.messages != 0) return o.messages;
+  constexpr std::uint64_t least = 1000, most = 4'000'000, under_way = 128, enough = 256 << 20;
+  const std::uint64_t full = least * o.qps * o.depth / under_way;
+  return std::clamp(std::min(full, enough / std::max(size, 1u)), least, most);
+}
+
 bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
   const bandwidth_row r = bandwidth_run(options).run(nullptr).front();
   return {r.rate_mpps, r.goodput_gbps};
@@ -194,6 +202,10 @@ int run_bandwidth(const bandwidth_options& given) {
   for (const bandwidth_row& r : rows)
     fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
                may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
+  const std::uint64_t under_way = std::uint64_t{options.qps} * options.depth;
+  if (options.messages != 0 && options.messages < under_way)
+    fmt::print("\n    --messages {}: fewer than the {} that may be under way, so beginning and end are most of it\n",
+               options.messages, under_way);
   std::vector<usage_column> usage;
   for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares, r.standstills});
   print_utilisation(usage, 0.1);

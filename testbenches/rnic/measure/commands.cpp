@@ -104,8 +104,11 @@ void add_bandwidth(command_line& line) {
       ->check(CLI::Range(0u, 8192u))
       ->capture_default_str();
   command.add_option("--qps", o.qps, "Queue pairs")->check(CLI::Range(1u, 65536u))->capture_default_str();
-  command.add_option("--messages", o.messages, "Messages per size, over all queue pairs of a direction")
-      ->check(CLI::Range(1u, 100000000u))
+  command
+      .add_option("--messages", o.messages,
+                  "Messages per size, over all queue pairs of a direction; 0: 1000 for each 128 that may be under way\n"
+                  "(--qps times --depth), until 256 MiB have gone, but 1000 to 4000000")
+      ->check(CLI::Range(0u, 100000000u))
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "Both hosts send");
   add_faults(command, o.faults, false);

@@ -120,14 +120,15 @@ class experiment_run {
     results_["all"] = sum_json(workloads_->workloads(), workloads_->times());
     for (const nlohmann::json& w : results_["workloads"]) ok_ &= !w.contains("failure");
     const nlohmann::json increased = increase(before_, statistics_json(network_->statistics()));
-    const bench::utilisation used = bench::measure_utilisation(*network_);  // a little behind the end, as counters are
-    results_["ports"] = ports_json(*network_, increased, used.at - used_before_.at);
+    results_["ports"] = ports_json(*network_, increased, took);
     for (const auto& cable : network_->fault_cables())
       if (cable->faults() != nullptr) {
         results_["faults"].push_back(faults_json(*cable->faults(), workloads_->end()));
         results_["faults"].back()["port"] = cable->port();
       }
     results_["counters"] = increased;
+    bench::utilisation used = bench::measure_utilisation(*network_);
+    used.at = used_before_.at + took;
     usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
     put_usage(results_, usage_);
     results_["parameters"] = effective_;

@@ -103,7 +103,8 @@ def run(program, arguments):
     and what is said to give more."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "r.json")
-        command = [program, "bandwidth", "--quiet", "--json", file] + arguments
+        short = [] if "--messages" in arguments else ["--messages", "1000"]  # whatever the window is
+        command = [program, "bandwidth", "--quiet", "--json", file] + short + arguments
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Refused("%s: %s" % (" ".join(command), done.stderr.strip()))

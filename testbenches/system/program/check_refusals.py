@@ -57,7 +57,7 @@ REFUSED = [
     (["latency", "--seed", "x"], ["--seed", "x"]),
     (["bandwidth", "--depth", "0"], ["--depth", "0", "1", "8192"]),
     (["bandwidth", "--qps", "0"], ["--qps", "0", "1", "65536"]),
-    (["bandwidth", "--messages", "0"], ["--messages", "0", "1"]),
+    (["bandwidth", "--messages", "100000001"], ["--messages", "100000001", "0"]),
     (["latency", "--set", "adapter.clock_khz"], ["--set", "adapter.clock_khz", "="]),
     (["latency", "--set", "adapter.clock_khz=0"], ["--set", "adapter.clock_khz", "'0'", "1000 to 10000000 kHz"]),
     (["latency", "--set", "adapter.clock_khz=1e6"], ["adapter.clock_khz", "'1e6'", "1000 to 10000000 kHz"]),
