@@ -252,8 +252,9 @@ class limit_finder {
   std::string with_equals(const candidate& busiest) const {
     const bool is_resource =
         std::any_of(shares_.begin(), shares_.end(), [&](const share& s) { return s.name == busiest.name; });
-    if (!is_resource || !group_of(busiest.name).empty()) return busiest.name;
     const double least = busiest.part / (1 + closely);
+    if (is_fetched(busiest.name)) return with_processor(busiest.name, least);
+    if (!is_resource || !group_of(busiest.name).empty()) return busiest.name;
     std::vector<std::string> kinds{kind_of(busiest.name)};
     std::string all = busiest.name;
     for (const share& s : shares_) {
@@ -272,6 +273,14 @@ class limit_finder {
     const std::string units = of_fed_units(busiest.name);
     if (!units.empty()) return all + " and " + units;
     return all == polling_ ? all + " and " + window : all;
+  }
+
+  /// Entries that an engine stands still for, with a processor that has no more time left than that: posted faster,
+  /// more messages go with each entry.
+  std::string with_processor(const std::string& fetched, double least) const {
+    for (const share& s : shares_)
+      if (s.busy >= least && kind_of(s.name) == "processor") return fetched + " and " + s.name;
+    return fetched;
   }
 
   /// A processor feeds the units. When all of those are in use as well that so few queue pairs can occupy, they are as

@@ -150,7 +150,8 @@ def plain(seed, index):
         a += ["--profile", "connectx5_100g"]
     if rng.random() < 0.2:
         a += ["--bidirectional"]
-    return a + ["--messages", str(min(max(1500, min(4 * qps * depth, 6000)), max(250, 2 * qps, 24000000 // size)))]
+    # Four windows, of which the program takes some eight by itself, or 24 MB.
+    return a + ["--messages", str(min(max(1500, min(4 * qps * depth, 24000)), max(250, 2 * qps, 24000000 // size)))]
 
 
 def drawn(seed, index, mild=False):
