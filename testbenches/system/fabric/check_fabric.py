@@ -267,12 +267,13 @@ def check_deadlock(c):
              "beside other priorities: %s %s" % (result["standstills"], [f["completed"] for f in result["flows"][8:]]))
     # A run that ends with its messages would never end.
     endless = shown.replace("duration_us = 2000\n", "").replace("[[flow]]", "[[flow]]\nmessages = 2000")
-    for command in ("fabric", "latency", "bandwidth", "soak"):
-        made = [c.program, "fabric", c.file(endless)] if command == "fabric" else [c.program, command, "--topology", "ring"]
-        ended = subprocess.run(made + ["--quiet"], capture_output=True, text=True, timeout=120)
+    loop = endless.replace("[[flow]]", "[[workload]]\nsize = 65536")
+    for command in (["fabric", c.file(endless)], ["run", c.file(loop)], ["latency", "--topology", "ring"],
+                    ["bandwidth", "--topology", "ring"], ["soak", "--topology", "ring"]):
+        ended = subprocess.run([c.program] + command + ["--quiet"], capture_output=True, text=True, timeout=120)
         c.expect(ended.returncode == 1 and ended.stderr == "rnic: the network stands still: s1 to s2, s2 to s3, s3 to s4, "
                  "s4 to s1 wait for each other in priority 3 (deadlock)\n",
-                 "%s: %d %s" % (command, ended.returncode, ended.stderr))
+                 "%s: %d %s" % (command[0], ended.returncode, ended.stderr))
     # Two hosts with a priority that goes on end as ever.
     beside = subprocess.run([c.program, "latency", "--topology", "ring", "--sizes", "8", "--priority", "0", "--quiet"],
                             capture_output=True, text=True, timeout=120)
