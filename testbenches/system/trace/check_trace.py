@@ -17,6 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
 from faults import run_checks  # noqa: E402
+from kanata import pipelines  # noqa: E402
 from network_checks import Checks, mixed_loop  # noqa: E402
 
 NODE, MODULES = sys.argv.pop(1), sys.argv.pop(1)
@@ -284,45 +285,6 @@ def check_fabric(c):
     times = sorted(m.details["latency_ps"] for m in trace.messages.values())
     told = result["flows"][0]
     c.expect(len(times) == told["completed"] == 50 and trace.messages[1].flow == "a", "fabric: %s" % told)
-
-
-def pipelines(c, path):
-    """What the published format says of a Kanata log: instructions by their number, each with its stages."""
-    with open(path, encoding="utf-8") as f:
-        lines = [line.rstrip("\n").split("\t") for line in f]
-    c.expect(lines[0] == ["Kanata", "0004"] and lines[1][0] == "C=", "konata: begins with %s" % lines[:2])
-    now, all_of, retired = int(lines[1][1]), {}, 0
-    for fields in lines[2:]:
-        what, rest = fields[0], fields[1:]
-        if what == "C":
-            c.expect(int(rest[0]) > 0, "konata: time goes by %s" % rest)
-            now += int(rest[0])
-            continue
-        number = int(rest[0])
-        if what == "I":
-            c.expect(number == len(all_of), "konata: instruction %d is the %dth of the file" % (number, len(all_of)))
-            all_of[number] = {"message": int(rest[1]), "thread": int(rest[2]), "begin": now, "stages": [], "open": {}}
-            continue
-        i = all_of[number]
-        c.expect("end" not in i, "konata: %s behind its end" % fields)
-        if what == "L":
-            i["label"] = rest[2]
-        elif what == "S":
-            c.expect(rest[1] not in i["open"], "konata: %s while there is another" % fields)
-            i["open"][rest[1]] = (rest[2], now)
-        elif what == "E":
-            name, since = i["open"].pop(rest[1], (None, now))
-            c.expect(name == rest[2], "konata: %s ends %s" % (fields, name))
-            if rest[1] == "0":
-                i["stages"].append((name, since, now))
-        elif what == "R":
-            c.expect(not i["open"], "konata: %s with open stages" % fields)
-            c.expect(rest[2] != "0" or int(rest[1]) == retired, "konata: %s, expected %d" % (fields, retired))
-            retired += rest[2] == "0"
-            i["end"] = now
-        else:
-            c.expect(False, "konata: %s" % fields)
-    return all_of
 
 
 def check_konata(c):
