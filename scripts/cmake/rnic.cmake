@@ -59,6 +59,9 @@ target_include_directories(rnic_warnings INTERFACE ${PROJECT_SOURCE_DIR})
 # Behind rnic_warnings, for tests that Clang compiles: its -Wconversion has more than GCC's.
 add_library(rnic_warnings_of_gcc INTERFACE)
 target_compile_options(rnic_warnings_of_gcc INTERFACE -Wno-sign-conversion)
+# A name of one file hides no name of another one that is compiled with it. Linked behind rnic_warnings.
+add_library(rnic_warnings_of_one_file INTERFACE)
+target_compile_options(rnic_warnings_of_one_file INTERFACE -Wno-shadow)
 
 # Assertions of toml++ refuse what users' files must not say (model/sim/toml_text.h).
 foreach(config Release RelWithDebInfo MinSizeRel)
@@ -110,7 +113,7 @@ endif()
 
 # rnic_compiled_quickly(NAME): for code whose speed nobody waits for, but whose compiler everybody does.
 function(rnic_compiled_quickly name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
 # rnic_precompiled_test(NAME): the test is compiled with the headers of testbenches/precompiled.
@@ -126,7 +129,7 @@ endfunction()
 # because the headers that they share take longer than they do. Each can stand alone: the presets debug and asan, and
 # RNIC_UNITY=OFF, compile it so. ALONE: files that always are, for their names.
 # The preset fuzz compiles all libraries so; rnic_alone(files ...): those that cannot be part of it.
-option(RNIC_UNITY "compile several files of a testbench together in release and fuzz builds" ON)
+option(RNIC_UNITY "compile several files of a testbench or a test together in release and fuzz builds" ON)
 function(rnic_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
@@ -184,19 +187,29 @@ function(rnic_optimised_program name)
   endif()
 endfunction()
 
-# rnic_test(LABEL NAME SOURCES ... DEPENDS ... [TIMEOUT n]): a GoogleTest program; each TEST is a process of its own,
-# named LABEL/Suite.Case (one SystemC kernel lives in one process).
+# rnic_test(LABEL NAME SOURCES ... [ALONE files ...] DEPENDS ... [TIMEOUT n]): a GoogleTest program; each TEST is a process
+# of its own, named LABEL/Suite.Case (one SystemC kernel lives in one process). ALONE: those of the sources that are not
+# compiled together with others (rnic_together), because they have local names that those have, too; APART: all.
 function(rnic_test label name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "APART" "TIMEOUT" "SOURCES;ALONE;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main rnic_quiet_kernel GTest::gtest)
   rnic_precompiled_test(${name})
+  list(LENGTH arg_SOURCES sources)
+  if(arg_APART OR sources EQUAL 1)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  else()
+    rnic_together(${name} ALONE ${arg_ALONE})
+  endif()
+  get_target_property(together ${name} UNITY_BUILD)
+  if(together)
+    target_link_libraries(${name} PRIVATE rnic_warnings_of_one_file)
+  endif()
   if(TARGET sanitized_tests)
     add_dependencies(sanitized_tests ${name})
-    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # local names of tests are each file's own
     target_link_libraries(${name} PRIVATE rnic_warnings_of_gcc)
   endif()
   if(rnic_lto)

@@ -10,7 +10,7 @@
 namespace rnic::fabric::test {
 namespace {
 
-constexpr std::uint32_t length = 1000, stored = 1004;  // in the buffer, with FCS
+constexpr std::uint32_t length = 1000, stored_bytes = 1004;  // in the buffer, with FCS
 constexpr sim::time_ps frame_time = (length + overhead + gap) * byte_ps;
 
 switch_config lossless(lossless_by by, std::uint32_t headroom = 20'000) {
@@ -18,10 +18,10 @@ switch_config lossless(lossless_by by, std::uint32_t headroom = 20'000) {
   c.buffer.flow_control = by;
   c.buffer.lossless_priorities = 0x18;  // 3 and 4
   c.buffer.bytes = 262'144;
-  c.buffer.reserved_bytes = 2 * stored;
+  c.buffer.reserved_bytes = 2 * stored_bytes;
   c.buffer.headroom_bytes = headroom;
   c.buffer.lossless_alpha = 4;  // a sixteenth
-  c.buffer.xon_gap_bytes = 2 * stored;
+  c.buffer.xon_gap_bytes = 2 * stored_bytes;
   return c;
 }
 constexpr int tagged(unsigned priority) { return static_cast<int>(priority << 13); }
@@ -97,7 +97,7 @@ std::uint64_t lost_after_xoff(std::uint32_t headroom, unsigned frames_after) {
     ++sent;
   }
   EXPECT_GT(sent, 3u);
-  EXPECT_EQ(r.middle->buffer().headroom_used(0, 3), stored) << "the frame that was too much";
+  EXPECT_EQ(r.middle->buffer().headroom_used(0, 3), stored_bytes) << "the frame that was too much";
   for (unsigned i = 1; i < frames_after; ++i) {
     r.send(0, 2, length, r.base.now_ps() + frame_time, tagged(3));
     r.run(r.base.now_ps() + frame_time + 10'000);
@@ -105,10 +105,12 @@ std::uint64_t lost_after_xoff(std::uint32_t headroom, unsigned frames_after) {
   return r.counted("port0.drop_headroom");
 }
 
-TEST(switch_flow_control, headroom_holds_what_comes_after_xoff) { EXPECT_EQ(lost_after_xoff(10 * stored, 10), 0u); }
+TEST(switch_flow_control, headroom_holds_what_comes_after_xoff) {
+  EXPECT_EQ(lost_after_xoff(10 * stored_bytes, 10), 0u);
+}
 
 TEST(switch_flow_control, a_byte_less_of_headroom_loses_a_frame) {
-  EXPECT_EQ(lost_after_xoff(10 * stored - 1, 10), 1u);
+  EXPECT_EQ(lost_after_xoff(10 * stored_bytes - 1, 10), 1u);
 }
 
 TEST(switch_flow_control, what_is_not_lossless_is_dropped_at_its_queue) {

@@ -27,6 +27,7 @@ using namespace rnic;
 inline constexpr std::uint16_t owning_function = 9;  // function of the QP
 inline constexpr std::uint32_t own_uar = scheduler::uar_of(owning_function, 0x80);
 inline constexpr std::uint32_t qpn = 0x48, remote_qpn = 0x1234, good_key = 0x12300, bad_key = 0x66600;
+inline constexpr std::uint32_t first_psn = 0xfffffe;  // of those whose numbers wrap
 inline constexpr std::uint64_t ring = 0x10000, data = 0x20000, qpc_at = 0x200000;
 
 /// Everything around the requester in one block.

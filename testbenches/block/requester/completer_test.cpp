@@ -9,9 +9,8 @@
 namespace {
 
 using namespace rnic;
+using ::bench::first_psn;
 using wire::operation;
-
-constexpr std::uint32_t first_psn = 0xfffffe;
 
 struct pace : bench::bench {
   explicit pace(const ::bench::setup& s = {}) : bench(s) {

@@ -12,9 +12,8 @@
 namespace {
 
 using namespace rnic;
+using ::bench::first_psn;
 using wire::operation;
-
-constexpr std::uint32_t first_psn = 0xfffffe;
 
 const sim::server& engine_of(const bench::bench& b) {
   for (const sim::server* s : b.core.servers())

@@ -13,9 +13,10 @@
 namespace {
 
 using namespace rnic;
+using ::bench::first_psn;
 using wire::operation;
 
-constexpr std::uint32_t first_psn = 0xfffffe, ring_bytes = 1024, many = 12;
+constexpr std::uint32_t ring_bytes = 1024, many = 12;
 
 /// Queue pairs with a ring each, and peers that answer each packet that they expect. `lost`: of so many packets the
 /// last one does not arrive; 0: all arrive.

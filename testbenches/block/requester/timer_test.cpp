@@ -11,10 +11,10 @@
 namespace {
 
 using namespace rnic;
+using ::bench::first_psn;
 using wire::operation;
 namespace cr = transport::cr;
 
-constexpr std::uint32_t first_psn = 0xfffffe;
 constexpr std::uint64_t cycle_ns = 2, timeout_ns = 16'384;
 
 /// Every edge can be the end of a timer, which runs for 16.384 us.

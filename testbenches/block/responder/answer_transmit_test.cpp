@@ -423,7 +423,7 @@ std::string history_of(const sim::timebase::options& opts) {
 
 TEST(answer_transmit, is_the_same_however_blocks_sleep_and_are_ordered) {
   const auto run = [](const sim::timebase::options& opts) {
-    return bench::in_child([opts] { return history_of(opts); });
+    return rnic::bench::in_child([opts] { return history_of(opts); });
   };
   const std::string asleep = run({});
   EXPECT_GT(asleep.size(), 400u);

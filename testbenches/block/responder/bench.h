@@ -31,6 +31,7 @@ inline constexpr std::uint32_t qpn = 0x48, peer_qpn = 0x1234;
 inline constexpr std::uint64_t qpc_bus = 0x10000, record_bus = 0x20000, rq_bus = 0x30000, history_bus = 0x40000,
                                data_bus = 0x100000;
 inline constexpr std::uint64_t data_va = 0x7f00'0000'0123;  // of data_bus + 0x123
+inline constexpr std::uint64_t aligned_va = data_va + 5;    // of data_bus + 0x128
 inline constexpr std::uint32_t lkey = 0x1100, rkey = 0x2200, read_only_key = 0x3300;
 
 /// Host memory with latency, translation and the far ends of all channels.
@@ -523,5 +524,18 @@ struct bench {
   std::deque<sim::fifo<answer_room>> room;
   station s;
 };
+
+/// A pattern of n bytes from data_va on.
+inline void fill(bench& b, std::size_t n) {
+  const auto data = bench::pattern(n, 3);
+  std::copy(data.begin(), data.end(), b.s.memory.begin() + data_bus + 0x123);
+}
+
+/// A responder with room for n READs and atomics that wait.
+inline responder_config places(unsigned n) {
+  responder_config c;
+  c.read_queue = n;
+  return c;
+}
 
 }  // namespace rnic::transport::test

@@ -186,8 +186,8 @@ TEST(commit, full_ring_of_completions_holds_it_up) {
 
 /// Payload of any length in any pieces, packets at any distance, memory as slow as it may be: all bytes arrive, packets
 /// of a queue pair in order, completions behind their payload.
-using sweep_case = std::tuple<unsigned, unsigned, unsigned, unsigned>;
-struct commit_sweep : testing::TestWithParam<sweep_case> {};
+using commit_case = std::tuple<unsigned, unsigned, unsigned, unsigned>;
+struct commit_sweep : testing::TestWithParam<commit_case> {};
 
 TEST_P(commit_sweep, every_byte_arrives_in_order) {
   const auto [bytes, piece, idle, write_every] = GetParam();

@@ -506,7 +506,7 @@ std::string history_of(unsigned length, unsigned idle, unsigned every, const sim
 TEST_P(read_sweep, every_byte_arrives_in_order) {
   const auto [length, idle, every] = GetParam();
   const auto run = [length = length, idle = idle, every = every](const sim::timebase::options& opts) {
-    return bench::in_child([&] { return history_of(length, idle, every, opts); });
+    return rnic::bench::in_child([&] { return history_of(length, idle, every, opts); });
   };
   sim::timebase::options awake, shuffled;
   awake.always_tick = true;

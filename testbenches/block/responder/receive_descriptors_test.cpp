@@ -211,8 +211,8 @@ TEST(receive_descriptors, flushes_one_in_a_cycle) {
 
 /// Any number of descriptors in any distance, any prefetch, memory of any latency, own or shared queue: each is given
 /// once and in order, and none is read more often than it must be.
-using sweep_case = std::tuple<unsigned, unsigned, unsigned, unsigned, bool, bool>;
-struct receive_sweep : testing::TestWithParam<sweep_case> {};
+using descriptor_case = std::tuple<unsigned, unsigned, unsigned, unsigned, bool, bool>;
+struct receive_sweep : testing::TestWithParam<descriptor_case> {};
 
 TEST_P(receive_sweep, gives_every_descriptor_once_and_in_order) {
   const auto [posted, idle, prefetch, latency, shared, halves] = GetParam();

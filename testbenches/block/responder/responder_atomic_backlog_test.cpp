@@ -14,8 +14,6 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint64_t aligned_va = data_va + 5;  // of data_bus + 0x128
-
 struct waiting_atomics : bench {
   waiting_atomics(const responder_config& cfg, unsigned qps, const sim::timebase::options& opts = {})
       : bench(opts, cfg) {
@@ -61,12 +59,6 @@ struct waiting_atomics : bench {
     }
   }
 };
-
-responder_config places(unsigned n) {
-  responder_config c;
-  c.read_queue = n;
-  return c;
-}
 
 /// Answers of many QPs cannot leave, which holds nothing up that arrives for others: so two adapters that pause each
 /// other while each has more atomics for the other than this one has places for go on.
@@ -222,7 +214,7 @@ TEST(responder_atomic_backlog, a_halt_gives_up_what_waits) {
 
 /// Answers, cycles and counters of a run with random atomics, READs and repetitions on eight QPs; each atomic adds 1 to
 /// its QP's word.
-std::string history_of(const sim::timebase::options& opts, std::uint32_t seed) {
+std::string atomic_history_of(const sim::timebase::options& opts, std::uint32_t seed) {
   responder_config cfg = places(3);
   cfg.flows = 4;
   cfg.histories.entries = cfg.histories.ways = 2;
@@ -275,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(seed, responder_atomic_backlog_random, ::testing::Range
 
 TEST_P(responder_atomic_backlog_random, each_is_executed_once_and_sleep_is_invisible) {
   const auto run = [](sim::timebase::options opts) {
-    return rnic::bench::in_child([opts] { return history_of(opts, GetParam()); });
+    return rnic::bench::in_child([opts] { return atomic_history_of(opts, GetParam()); });
   };
   const std::string slept = run({});
   EXPECT_NE(slept.compare(0, 2, "0 "), 0) << "nothing has waited";

@@ -7,8 +7,6 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint64_t aligned_va = data_va + 5;  // of data_bus + 0x128
-
 struct atomic_bench : bench {
   explicit atomic_bench(const responder_config& cfg = {}) : bench({}, cfg) {
     icm::responder_context c = context();

@@ -10,17 +10,6 @@ namespace {
 
 using wire::operation;
 
-void fill(bench& b, std::size_t n) {
-  const auto data = bench::pattern(n, 3);
-  std::copy(data.begin(), data.end(), b.s.memory.begin() + data_bus + 0x123);
-}
-
-responder_config places(unsigned n) {
-  responder_config c;
-  c.read_queue = n;
-  return c;
-}
-
 std::uint64_t kept(const bench& b) { return b.stats.value("responder.reads_held"); }
 
 /// The port's egress queue, which was full, is empty.

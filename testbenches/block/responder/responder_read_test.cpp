@@ -7,11 +7,6 @@ namespace {
 
 using wire::operation;
 
-void fill(bench& b, std::size_t n) {
-  const auto data = bench::pattern(n, 3);
-  std::copy(data.begin(), data.end(), b.s.memory.begin() + data_bus + 0x123);
-}
-
 TEST(responder_read, responses_carry_the_bytes) {
   bench b;
   fill(b, 20000);

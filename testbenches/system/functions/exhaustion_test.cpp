@@ -13,6 +13,7 @@
 #include "model/abi/paravirtual.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/functions/statuses.h"
 
 namespace rnic::system_test {
 namespace {
@@ -20,8 +21,6 @@ namespace {
 using abi::opcode;
 using host_driver::command_channel;
 using host_driver::resource;
-
-constexpr unsigned internal_error = 0x01, exceed_lim = 0x08;
 
 /// Bytes of host memory are no part of this.
 hosts::two_nodes_config small_cards(unsigned functions) {

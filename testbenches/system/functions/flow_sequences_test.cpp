@@ -16,6 +16,7 @@
 
 #include "host_driver/resources.h"
 #include "testbenches/system/functions/raw_rule.h"
+#include "testbenches/system/functions/statuses.h"
 
 namespace rnic::system_test {
 namespace {
@@ -23,7 +24,6 @@ namespace {
 namespace f = abi::flow_rule;
 
 constexpr unsigned functions = 3, rings_each = 2, physical = 0;
-constexpr unsigned ok = 0, bad_param = 0x03, resource_busy = 0x06;
 
 /// What a rule compares of a frame, as a person would say it. Whatever has no value is not compared.
 struct wish {

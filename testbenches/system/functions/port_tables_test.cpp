@@ -12,6 +12,7 @@
 #include "host_driver/resources.h"
 #include "model/abi/device.h"
 #include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/functions/statuses.h"
 
 namespace rnic::system_test {
 namespace {
@@ -20,8 +21,6 @@ using abi::opcode;
 using host_driver::command_channel;
 using host_driver::resource;
 using host_driver::roce_types;
-
-constexpr unsigned ok = 0, internal_error = 0x01, bad_param = 0x03, bad_resource = 0x05, resource_busy = 0x06;
 
 std::uint32_t of_port_1(resource what) { return static_cast<std::uint32_t>(what) | 1u << 8; }
 

@@ -10,6 +10,7 @@
 
 #include "host_driver/resources.h"
 #include "testbenches/system/functions/shared_card.h"
+#include "testbenches/system/functions/statuses.h"
 
 namespace rnic::system_test {
 namespace {
@@ -18,7 +19,6 @@ using abi::opcode;
 using host_driver::command_channel;
 using host_driver::resource;
 
-constexpr unsigned ok = 0, internal_error = 0x01, bad_param = 0x03, bad_resource = 0x05, exceed_lim = 0x08;
 constexpr auto qp_kind = static_cast<std::uint32_t>(resource::qp);
 
 unsigned ask(command_channel& channel, std::uint32_t count, std::uint32_t align, std::uint64_t* first) {

@@ -14,7 +14,7 @@ using hosts::connection_options;
 using fate = fabric::cable_fault_if::fate;
 using wire::operation;
 
-constexpr std::uint64_t region_bytes = 4096;
+constexpr std::uint64_t counter_bytes = 4096;
 
 /// Memory of the host: little-endian.
 std::uint64_t load(const std::uint8_t* p) {
@@ -86,14 +86,14 @@ TEST(Atomics, DoWhatTheyAreDefinedToDo) {
       options.roce = e.roce;
       options.ip = e.ip;
       const link l = make_link(system, options, std::exchange(hosts, hosts + 10));
-      hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes), far = hosts::make_buffer(l.b.at, region_bytes);
+      hosts::buffer near = hosts::make_buffer(l.a.at, counter_bytes), far = hosts::make_buffer(l.b.at, counter_bytes);
       std::mt19937_64 random(hosts);
-      fill_random(near.at(), region_bytes, random);
-      fill_random(far.at(), region_bytes, random);
-      std::vector<std::uint8_t> near_image(near.at(), near.at() + region_bytes);
-      std::vector<std::uint8_t> far_image(far.at(), far.at() + region_bytes);
+      fill_random(near.at(), counter_bytes, random);
+      fill_random(far.at(), counter_bytes, random);
+      std::vector<std::uint8_t> near_image(near.at(), near.at() + counter_bytes);
+      std::vector<std::uint8_t> far_image(far.at(), far.at() + counter_bytes);
       for (unsigned n = 0; n < 64; ++n) {
-        const std::uint64_t to = random() % (region_bytes / 8) * 8, at = random() % (region_bytes - 8);
+        const std::uint64_t to = random() % (counter_bytes / 8) * 8, at = random() % (counter_bytes - 8);
         const std::uint64_t before = load(far.at(to));
         atomic_request r;
         r.opcode = all_verbs[n % 4];
@@ -118,8 +118,8 @@ TEST(Atomics, DoWhatTheyAreDefinedToDo) {
         EXPECT_EQ(wc.opcode, adds(r.opcode) ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP);
         store(far_image.data() + to, result_of(r, before));
         store(near_image.data() + at, before);
-        ASSERT_EQ(std::memcmp(far.at(), far_image.data(), region_bytes), 0) << "operation " << n;
-        ASSERT_EQ(std::memcmp(near.at(), near_image.data(), region_bytes), 0) << "operation " << n;
+        ASSERT_EQ(std::memcmp(far.at(), far_image.data(), counter_bytes), 0) << "operation " << n;
+        ASSERT_EQ(std::memcmp(near.at(), near_image.data(), counter_bytes), 0) << "operation " << n;
       }
     }
   });
@@ -146,7 +146,7 @@ class losses : public fabric::cable_fault_if {
   std::mt19937 random_{11};
 };
 
-connection_options fast_retry() {
+connection_options short_timeout() {
   connection_options o;
   o.ack_timeout = 6;
   return o;
@@ -156,7 +156,7 @@ connection_options fast_retry() {
 class counting {
  public:
   explicit counting(link& l)
-      : near_(hosts::make_buffer(l.a.at, std::uint64_t{8} * most)), far_(hosts::make_buffer(l.b.at, region_bytes)) {}
+      : near_(hosts::make_buffer(l.a.at, std::uint64_t{8} * most)), far_(hosts::make_buffer(l.b.at, counter_bytes)) {}
 
   void run(const std::vector<const side*>& lanes, unsigned each, verb opcode = verb::fetch_add) {
     const std::uint64_t first = 0xffff'ffff'ffff'fff0 + base_++;  // runs over the end
@@ -212,7 +212,7 @@ TEST(Atomics, ExactlyOnceWhateverIsLost) {
   losses fault;
   system.cable().set_fault(&fault);
   run(system, [&] {
-    link l = make_link(system, fast_retry());
+    link l = make_link(system, short_timeout());
     counting c(l);
     for (const verb opcode : {verb::fetch_add, verb::compare_swap}) {
       const operation request = opcode == verb::fetch_add ? operation::fetch_add : operation::compare_swap;
@@ -227,7 +227,7 @@ TEST(Atomics, ExactlyOnceWhateverIsLost) {
       }
     }
     fault.rate(5);
-    const link second = make_sibling(l, fast_retry());
+    const link second = make_sibling(l, short_timeout());
     c.run({&l.a, &second.a}, 300);
     EXPECT_GT(fault.hits, 20U);
   });
@@ -240,7 +240,7 @@ TEST(Atomics, StayInOrderWithTheirNeighbours) {
   hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
-    hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes), far = hosts::make_buffer(l.b.at, region_bytes);
+    hosts::buffer near = hosts::make_buffer(l.a.at, counter_bytes), far = hosts::make_buffer(l.b.at, counter_bytes);
     for (std::uint64_t n = 0; n < 20; ++n) {
       store(near.at(0), n * 1000);
       request w;
@@ -268,11 +268,11 @@ TEST(Atomics, StayInOrderWithTheirNeighbours) {
 class offence {
  public:
   explicit offence(hosts::two_nodes& system) : first_(make_link(system, {})) {
-    near_ = hosts::make_buffer(first_.a.at, region_bytes);
-    far_ = hosts::make_buffer(first_.b.at, region_bytes);
+    near_ = hosts::make_buffer(first_.a.at, counter_bytes);
+    far_ = hosts::make_buffer(first_.b.at, counter_bytes);
     std::mt19937_64 random(3);
-    fill_random(far_.at(), region_bytes, random);
-    image_.assign(far_.at(), far_.at() + region_bytes);
+    fill_random(far_.at(), counter_bytes, random);
+    image_.assign(far_.at(), far_.at() + counter_bytes);
   }
   atomic_request legal() {
     atomic_request r;
@@ -298,7 +298,7 @@ class offence {
       while (e.event_type == IBV_EVENT_COMM_EST || e.event_type == IBV_EVENT_PORT_ACTIVE);
       EXPECT_EQ(e.event_type, event);
       EXPECT_EQ(e.element.qp, l.b.qp);
-      EXPECT_EQ(std::memcmp(far_.at(), image_.data(), region_bytes), 0);
+      EXPECT_EQ(std::memcmp(far_.at(), image_.data(), counter_bytes), 0);
       EXPECT_EQ(load(near_.at()), 0U);
     }
   }
@@ -324,7 +324,7 @@ TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
     }
     r = o.legal();
     for (const std::uint64_t outside :
-         {o.far().address() - 8, o.far().address(region_bytes), std::uint64_t{0}, ~std::uint64_t{7}}) {
+         {o.far().address() - 8, o.far().address(counter_bytes), std::uint64_t{0}, ~std::uint64_t{7}}) {
       r.remote = outside;
       o.commit(r, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
@@ -338,7 +338,7 @@ TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
 
     host_driver::device& dev = o.first().b.dev();
     host_driver::memory_region* no_atomics =
-        dev.reg_mr(o.first().b.at.pd, o.far().at(), region_bytes,
+        dev.reg_mr(o.first().b.at.pd, o.far().at(), counter_bytes,
                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     ASSERT_NE(no_atomics, nullptr);
     r = o.legal();
@@ -346,12 +346,12 @@ TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
     o.commit(r, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     hosts::endpoint other = o.first().b.at;
     other.pd = dev.alloc_pd();
-    hosts::buffer theirs = hosts::make_buffer(other, region_bytes);
-    std::memset(theirs.at(), 0x77, region_bytes);
+    hosts::buffer theirs = hosts::make_buffer(other, counter_bytes);
+    std::memset(theirs.at(), 0x77, counter_bytes);
     r.remote = theirs.address();
     r.rkey = theirs.region->rkey;
     o.commit(r, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-    for (unsigned i = 0; i < region_bytes; ++i) ASSERT_EQ(*theirs.at(i), 0x77);
+    for (unsigned i = 0; i < counter_bytes; ++i) ASSERT_EQ(*theirs.at(i), 0x77);
   });
 }
 
@@ -361,14 +361,14 @@ TEST(AtomicsSecurity, LocalBuffer) {
   run(system, [&] {
     offence o(system);
     host_driver::memory_region* read_only =
-        o.first().a.dev().reg_mr(o.first().a.at.pd, o.near().at(), region_bytes, IBV_ACCESS_REMOTE_READ);
+        o.first().a.dev().reg_mr(o.first().a.at.pd, o.near().at(), counter_bytes, IBV_ACCESS_REMOTE_READ);
     ASSERT_NE(read_only, nullptr);
     const std::uint64_t at = o.near().address();
     const std::uint32_t key = o.near().region->lkey;
     const std::pair<std::vector<ibv_sge>, ibv_wc_status> cases[] = {
         {{{read_only->iova, 8, read_only->lkey}}, IBV_WC_LOC_PROT_ERR},
         {{{at, 8, key ^ 1}}, IBV_WC_LOC_PROT_ERR},
-        {{{at + region_bytes - 4, 8, key}}, IBV_WC_LOC_PROT_ERR},
+        {{{at + counter_bytes - 4, 8, key}}, IBV_WC_LOC_PROT_ERR},
         {{{at, 4, key}}, IBV_WC_LOC_QP_OP_ERR},
         {{{at, 16, key}}, IBV_WC_LOC_QP_OP_ERR},
         {{}, IBV_WC_LOC_QP_OP_ERR}};
@@ -378,7 +378,7 @@ TEST(AtomicsSecurity, LocalBuffer) {
       post_atomic(l.a, o.legal(), sges);
       EXPECT_EQ(l.a.wait_send().status, status);
       EXPECT_EQ(l.a.state(), IBV_QPS_ERR);
-      for (unsigned i = 0; i < region_bytes; ++i) ASSERT_EQ(*o.near().at(i), 0);
+      for (unsigned i = 0; i < counter_bytes; ++i) ASSERT_EQ(*o.near().at(i), 0);
     }
   });
 }

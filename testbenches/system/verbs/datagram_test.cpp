@@ -12,7 +12,7 @@ namespace {
 using host_driver::roce_types;
 using hosts::connection_options;
 
-constexpr std::uint32_t qkey = 0x11112222, grh_bytes = 40, slot = 4096;
+constexpr std::uint32_t qkey = 0x11112222, place = 4096;
 
 /// A datagram queue pair with its completions and a buffer.
 struct talker {
@@ -23,11 +23,11 @@ struct talker {
     s.send_cq = s.dev().create_cq(256);
     s.receive_cq = s.dev().create_cq(256);
     s.qp = make_datagram_qp(s, key, 32, 2, 5);
-    memory = hosts::make_buffer(s.at, slot * 32);
+    memory = hosts::make_buffer(s.at, place * 32);
   }
-  void expect(unsigned count, std::uint32_t bytes = slot) const {
+  void expect(unsigned count, std::uint32_t bytes = place) const {
     for (unsigned i = 0; i < count; ++i) {
-      ibv_sge sge{memory.address(i * slot), bytes, memory.region->lkey};
+      ibv_sge sge{memory.address(i * place), bytes, memory.region->lkey};
       ibv_recv_wr wr{}, *bad = nullptr;
       wr.wr_id = i;
       wr.sg_list = &sge;
@@ -51,7 +51,7 @@ struct talker {
   }
   void send(ibv_ah* to, std::uint32_t qpn, std::uint32_t bytes, std::uint32_t key = qkey,
             std::uint32_t immediate = 0) const {
-    ibv_sge sge{memory.address(31 * slot), bytes, memory.region->lkey};
+    ibv_sge sge{memory.address(31 * place), bytes, memory.region->lkey};
     ibv_send_wr wr{}, *bad = nullptr;
     wr.sg_list = &sge;
     wr.num_sge = bytes != 0 ? 1 : 0;
@@ -64,7 +64,7 @@ struct talker {
     hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     EXPECT_EQ(s.wait_send().status, IBV_WC_SUCCESS);
   }
-  std::uint8_t* out() const { return memory.at(31 * slot); }
+  std::uint8_t* out() const { return memory.at(31 * place); }
   bool quiet() const {
     s.at.bus->spend_ps(20 * us);
     return s.silent();
@@ -116,9 +116,9 @@ void received(const talker& t, std::uint64_t id, const talker& from, roce_types 
   if (immediate != 0) {
     EXPECT_EQ(__builtin_bswap32(wc.imm_data), immediate);
   }
-  EXPECT_EQ(std::memcmp(t.memory.at(id * slot + grh_bytes), from.out(), bytes), 0);
+  EXPECT_EQ(std::memcmp(t.memory.at(id * place + grh_bytes), from.out(), bytes), 0);
   const std::uint32_t ib = 12 + 8 + (immediate != 0 ? 4 : 0) + (bytes + 3) / 4 * 4 + 4;
-  check_grh(t.memory.at(id * slot), roce, ip, from.s, to, ib);
+  check_grh(t.memory.at(id * place), roce, ip, from.s, to, ib);
 }
 
 TEST(Datagrams, CarryTheirHeaderAndBytes) {
@@ -132,7 +132,7 @@ TEST(Datagrams, CarryTheirHeaderAndBytes) {
       const link l = make_link(system, options, std::exchange(hosts, hosts + 10));
       talker a(l.a), b(l.b);
       std::mt19937_64 random(2);
-      fill_random(a.out(), slot, random);
+      fill_random(a.out(), place, random);
       const ibv_gid to = to_gid(b.s.at.gid);
       host_driver::address_handle* ah = a.handle(to, &b.s.at.mac);
       const std::uint32_t sizes[] = {0, 1, 63, 500, 2047, 4096 - grh_bytes};
@@ -190,7 +190,7 @@ TEST_P(MulticastBy, EachMemberHasItsCopy) {
       }
       const ibv_gid to = to_gid(group);
       std::mt19937_64 random(7);
-      fill_random(sender.out(), slot, random);
+      fill_random(sender.out(), place, random);
       host_driver::address_handle* ah = sender.handle(to, &mac);
       const auto attach = [&](const talker& t, bool block = false) {
         ASSERT_EQ(t.s.dev().attach_mcast(t.s.qp, &to, block), 0);

@@ -15,7 +15,7 @@ namespace {
 using host_driver::wc_inline_receive;
 using hosts::connection_options;
 
-constexpr std::uint32_t room = 128, grh_bytes = 40;
+constexpr std::uint32_t room = 128;
 
 /// Sends `bytes` random bytes from a to b and waits for both completions.
 ibv_wc pass(const link& l, const hosts::buffer& from, const hosts::buffer& to, std::uint32_t bytes,

@@ -17,6 +17,7 @@ namespace rnic::system_test {
 
 inline constexpr std::uint64_t us = sim::ps_per_us;
 inline constexpr std::uint64_t ms = 1000 * us;
+inline constexpr std::uint32_t grh_bytes = 40;  // IBA 8.3: in front of what a datagram has brought
 
 /// One end of a connection with completion queues of its own.
 struct side {

@@ -11,7 +11,7 @@ namespace {
 
 using hosts::connection_options;
 
-constexpr std::uint32_t region_bytes = 8192;
+constexpr std::uint32_t guarded_bytes = 8192;
 
 /// Two connections in one pair of protection domains: one commits the offence, the other must not notice.
 class court {
@@ -20,14 +20,14 @@ class court {
     options_.mtu = 1024;
     options_.ack_timeout = 8;
     innocent_ = make_link(system, {});
-    near_ = hosts::make_buffer(innocent_.a.at, region_bytes);
-    far_ = hosts::make_buffer(innocent_.b.at, region_bytes);
-    before_ = hosts::make_buffer(innocent_.b.at, region_bytes);
+    near_ = hosts::make_buffer(innocent_.a.at, guarded_bytes);
+    far_ = hosts::make_buffer(innocent_.b.at, guarded_bytes);
+    before_ = hosts::make_buffer(innocent_.b.at, guarded_bytes);
     std::mt19937_64 random(8);
-    fill_random(near_.at(), region_bytes, random);
-    fill_random(far_.at(), region_bytes, random);
-    near_image_.assign(near_.at(), near_.at() + region_bytes);
-    far_image_.assign(far_.at(), far_.at() + region_bytes);
+    fill_random(near_.at(), guarded_bytes, random);
+    fill_random(far_.at(), guarded_bytes, random);
+    near_image_.assign(near_.at(), near_.at() + guarded_bytes);
+    far_image_.assign(far_.at(), far_.at() + guarded_bytes);
   }
 
   link new_lane() { return make_sibling(innocent_, options_, psn_ += 1000); }
@@ -66,8 +66,8 @@ class court {
 
   void nothing_changed() {
     innocent_.b.at.bus->spend_ps(10 * us);
-    EXPECT_EQ(std::memcmp(near_.at(), near_image_.data(), region_bytes), 0);
-    EXPECT_EQ(std::memcmp(far_.at(), far_image_.data(), region_bytes), 0);
+    EXPECT_EQ(std::memcmp(near_.at(), near_image_.data(), guarded_bytes), 0);
+    EXPECT_EQ(std::memcmp(far_.at(), far_image_.data(), guarded_bytes), 0);
     // The other connection still works, both ways.
     request r = write(1000);
     r.remote = before_.address();
@@ -82,8 +82,8 @@ class court {
 
   void restore() {
     innocent_.b.at.bus->spend_ps(10 * us);
-    std::memcpy(near_.at(), near_image_.data(), region_bytes);
-    std::memcpy(far_.at(), far_image_.data(), region_bytes);
+    std::memcpy(near_.at(), near_image_.data(), guarded_bytes);
+    std::memcpy(far_.at(), far_image_.data(), guarded_bytes);
   }
 
   link& innocent() { return innocent_; }
@@ -133,8 +133,8 @@ TEST(Security, WrongRemoteKey) {
 TEST(Security, EndOfTheAddressSpace) {
   in_court([](court& c) {
     const auto map_to_end = [](const hosts::endpoint& at, const hosts::buffer& b) {
-      const std::uint64_t first = std::uint64_t{0} - region_bytes;
-      return at.device->reg_mr(at.pd, b.at(), region_bytes,
+      const std::uint64_t first = std::uint64_t{0} - guarded_bytes;
+      return at.device->reg_mr(at.pd, b.at(), guarded_bytes,
                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, &first);
     };
     const auto* const far = map_to_end(c.innocent().b.at, c.far());
@@ -143,7 +143,7 @@ TEST(Security, EndOfTheAddressSpace) {
     ASSERT_NE(near, nullptr);
     const std::uint64_t round = std::uint64_t{0} - 4096;
     const hosts::endpoint& e = c.innocent().b.at;
-    EXPECT_EQ(e.device->reg_mr(e.pd, c.far().at(), region_bytes, IBV_ACCESS_LOCAL_WRITE, &round), nullptr);
+    EXPECT_EQ(e.device->reg_mr(e.pd, c.far().at(), guarded_bytes, IBV_ACCESS_LOCAL_WRITE, &round), nullptr);
     struct range {
       std::uint64_t before_end;
       std::uint32_t bytes;
@@ -151,7 +151,7 @@ TEST(Security, EndOfTheAddressSpace) {
     };
     for (const range& x : {range{0x20, 0x20, true}, range{0x20, 0x21, false}, range{0x20, 0x40, false},
                            range{1, 1, true}, range{1, 2, false}, range{1, 0, true}, range{1024, 2048, false},
-                           range{region_bytes, region_bytes, true}, range{4096, region_bytes, false}})
+                           range{guarded_bytes, guarded_bytes, true}, range{4096, guarded_bytes, false}})
       for (const ibv_wr_opcode verb : remote_verbs) {
         SCOPED_TRACE(testing::Message() << x.before_end << " before the end, " << x.bytes << " bytes, verb " << verb);
         const link remote = c.new_lane(), local = c.new_lane();
@@ -166,12 +166,12 @@ TEST(Security, EndOfTheAddressSpace) {
           post(remote.a, r);
           EXPECT_EQ(remote.a.wait_send().status, IBV_WC_SUCCESS);
           remote.b.at.bus->spend_ps(10 * us);
-          EXPECT_EQ(std::memcmp(c.near().at(), c.far().at(region_bytes - x.before_end), x.bytes), 0);
+          EXPECT_EQ(std::memcmp(c.near().at(), c.far().at(guarded_bytes - x.before_end), x.bytes), 0);
           c.restore();
           post(local.a, own);
           EXPECT_EQ(local.a.wait_send().status, IBV_WC_SUCCESS);
           local.b.at.bus->spend_ps(10 * us);
-          EXPECT_EQ(std::memcmp(c.near().at(region_bytes - x.before_end), c.far().at(), x.bytes), 0);
+          EXPECT_EQ(std::memcmp(c.near().at(guarded_bytes - x.before_end), c.far().at(), x.bytes), 0);
           c.restore();
         } else {
           c.fails(remote, r, IBV_WC_REM_ACCESS_ERR);
@@ -213,7 +213,7 @@ TEST(Security, OneByteBeyondTheRegion) {
         std::int64_t offset;
         std::uint32_t bytes;
       } const ranges[] = {
-          {region_bytes - 99, 100}, {-1, 100}, {1, region_bytes}, {region_bytes, 1}, {region_bytes - 3000, 3001}};
+          {guarded_bytes - 99, 100}, {-1, 100}, {1, guarded_bytes}, {guarded_bytes, 1}, {guarded_bytes - 3000, 3001}};
       for (const auto& range : ranges) {
         SCOPED_TRACE("verb " + std::to_string(verb) + " at " + std::to_string(range.offset) + " of " +
                      std::to_string(range.bytes));
@@ -229,13 +229,13 @@ TEST(Security, OneByteBeyondTheRegion) {
     // The last byte itself is within.
     request r = c.write(1);
     r.opcode = IBV_WR_RDMA_READ;
-    r.remote += region_bytes - 1;
+    r.remote += guarded_bytes - 1;
     hosts::buffer scratch = hosts::make_buffer(c.innocent().a.at, 64);
     r.sges = {{scratch.address(), 1, scratch.region->lkey}};
     const link l = c.new_lane();
     post(l.a, r);
     EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
-    EXPECT_EQ(*scratch.at(), *c.far().at(region_bytes - 1));
+    EXPECT_EQ(*scratch.at(), *c.far().at(guarded_bytes - 1));
   });
 }
 
@@ -331,13 +331,13 @@ TEST(Security, WrongLocalKey) {
         std::int64_t offset;
         std::uint32_t bytes;
       } const cases[] = {
-          {0x100, 0, 100}, {1, 0, 100}, {0, region_bytes - 99, 100}, {0, -1, 100}, {0, region_bytes - 3000, 3001}};
+          {0x100, 0, 100}, {1, 0, 100}, {0, guarded_bytes - 99, 100}, {0, -1, 100}, {0, guarded_bytes - 3000, 3001}};
       for (const auto& k : cases) {
         SCOPED_TRACE(k.offset);
         const link l = c.new_lane();
         if (verb == IBV_WR_SEND) {
-          post_receive(l.b, {{c.far().address(), region_bytes, c.far().region->lkey}}, 5);
-          post_receive(l.b, {{c.far().address(), region_bytes, c.far().region->lkey}}, 6);
+          post_receive(l.b, {{c.far().address(), guarded_bytes, c.far().region->lkey}}, 5);
+          post_receive(l.b, {{c.far().address(), guarded_bytes, c.far().region->lkey}}, 6);
         }
         request r = c.write();
         r.opcode = verb;
@@ -402,7 +402,7 @@ TEST(Security, ReceiveWithAWrongKey) {
   in_court([](court& c) {
     const hosts::buffer& far = c.far();
     receive_fails(c, {{far.address(), 1000, far.region->lkey ^ 0x100}}, 100, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-    receive_fails(c, {{far.address(region_bytes - 99), 100, far.region->lkey}}, 100, IBV_WC_LOC_PROT_ERR,
+    receive_fails(c, {{far.address(guarded_bytes - 99), 100, far.region->lkey}}, 100, IBV_WC_LOC_PROT_ERR,
                   IBV_WC_REM_OP_ERR);
     c.nothing_changed();
   });
@@ -412,7 +412,7 @@ TEST(Security, SegmentOf2GibibytesIsRefusedWhenPosted) {
   hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
-    const hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes);
+    const hosts::buffer near = hosts::make_buffer(l.a.at, guarded_bytes);
     ibv_sge sge{near.address(), 1u << 31, near.region->lkey};
     ibv_send_wr send{};
     send.sg_list = &sge;

@@ -14,7 +14,7 @@ namespace {
 using host_driver::roce_types;
 using hosts::connection_options;
 
-constexpr std::uint32_t grh_bytes = 40, mad = 256, gsi_key = 0x80010000, slot = 4096, slots = 16;
+constexpr std::uint32_t mad = 256, gsi_key = 0x80010000, mad_place = 4096, slots = 16;
 
 /// QP1 of port 1 of a host, with receives.
 struct manager {
@@ -23,13 +23,14 @@ struct manager {
 
   explicit manager(const side& like) : s(like) {
     open_gsi(s, slots);
-    memory = hosts::make_buffer(s.at, slot * slots);
+    memory = hosts::make_buffer(s.at, mad_place * slots);
   }
   void expect(unsigned count, std::uint32_t bytes = grh_bytes + mad) const {
-    for (unsigned i = 0; i < count; ++i) post_receive(s, {{memory.address(i * slot), bytes, memory.region->lkey}}, i);
+    for (unsigned i = 0; i < count; ++i)
+      post_receive(s, {{memory.address(i * mad_place), bytes, memory.region->lkey}}, i);
   }
-  const std::uint8_t* data(std::uint64_t id) const { return memory.at() + id * slot + grh_bytes; }
-  std::uint8_t* outgoing() const { return memory.at() + (slots - 1) * slot; }
+  const std::uint8_t* data(std::uint64_t id) const { return memory.at() + id * mad_place + grh_bytes; }
+  std::uint8_t* outgoing() const { return memory.at() + (slots - 1) * mad_place; }
   host_driver::address_handle* handle(const side& to) const {
     ibv_ah_attr a{};
     a.is_global = 1;
@@ -44,7 +45,7 @@ struct manager {
     return h;
   }
   int send(ibv_ah* to, std::uint32_t bytes = mad, std::uint32_t qpn = 1, std::uint32_t key = gsi_key) const {
-    ibv_sge sge{memory.address((slots - 1) * slot), bytes, memory.region->lkey};
+    ibv_sge sge{memory.address((slots - 1) * mad_place), bytes, memory.region->lkey};
     ibv_send_wr wr = datagram_request(sge, to, qpn, key), *bad = nullptr;
     wr.wr_id = 77;
     return s.dev().post_send(s.qp, &wr, &bad);
@@ -59,7 +60,7 @@ struct intruder {
     s.send_cq = s.dev().create_cq(64);
     s.receive_cq = s.dev().create_cq(64);
     s.qp = make_datagram_qp(s, key, 8, 1);
-    memory = hosts::make_buffer(s.at, slot);
+    memory = hosts::make_buffer(s.at, mad_place);
   }
   void send(ibv_ah* to, std::uint32_t qpn, std::uint32_t bytes, std::uint32_t key) const {
     ibv_sge sge{memory.address(0), bytes, memory.region->lkey};
