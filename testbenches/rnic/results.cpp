@@ -168,7 +168,7 @@ void print_busiest(const usage_column& usage, double least, std::size_t most) {
                  100 * s.blocked.front().second);
     fmt::print("\n");
   }
-  if (rows == 0) fmt::print("  nothing for {:.0f} %\n", 100 * least);
+  if (rows == 0) fmt::print("  nothing for {:.0f} % or more\n", 100 * least);
   if (more != 0) fmt::print("  and {} more (--json has all)\n", more);
   bool titled = false;
   rows = 0;
