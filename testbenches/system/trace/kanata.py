@@ -3,7 +3,8 @@
 
 
 def pipelines(c, path):
-    """What the published format says of a Kanata log: instructions by their number, each with its stages."""
+    """What the published format says of a Kanata log: instructions by their number, each with its stages: of lane 0, and
+    beside it of the other one."""
     with open(path, encoding="utf-8") as f:
         lines = [line.rstrip("\n").split("\t") for line in f]
     c.expect(lines[0] == ["Kanata", "0004"] and lines[1][0] == "C=", "konata: begins with %s" % lines[:2])
@@ -17,7 +18,8 @@ def pipelines(c, path):
         number = int(rest[0])
         if what == "I":
             c.expect(number == len(all_of), "konata: instruction %d is the %dth of the file" % (number, len(all_of)))
-            all_of[number] = {"message": int(rest[1]), "thread": int(rest[2]), "begin": now, "stages": [], "open": {}}
+            all_of[number] = {"message": int(rest[1]), "thread": int(rest[2]), "begin": now, "stages": [], "beside": [],
+                              "open": {}}
             continue
         i = all_of[number]
         c.expect("end" not in i, "konata: %s behind its end" % fields)
@@ -29,8 +31,7 @@ def pipelines(c, path):
         elif what == "E":
             name, since = i["open"].pop(rest[1], (None, now))
             c.expect(name == rest[2], "konata: %s ends %s" % (fields, name))
-            if rest[1] == "0":
-                i["stages"].append((name, since, now))
+            i["stages" if rest[1] == "0" else "beside"].append((name, since, now))
         elif what == "R":
             c.expect(not i["open"], "konata: %s with open stages" % fields)
             c.expect(rest[2] != "0" or int(rest[1]) == retired, "konata: %s, expected %d" % (fields, retired))

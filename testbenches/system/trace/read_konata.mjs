@@ -30,7 +30,7 @@ const warnings = [];
 console.warn = (text) => warnings.push(text);
 const store = new ArrayOpStore();
 const file = new File([await openAsBlob(log)], basename(log));
-const trace = await new OnikiriParser(store).parse(new FileLineReader(file));
+await new OnikiriParser(store).parse(new FileLineReader(file));
 const ops = [];
 for (let id = 0; id <= store.lastID; ++id) {
   const op = store.getOp(id);
@@ -44,4 +44,4 @@ for (let id = 0; id <= store.lastID; ++id) {
     lanes: op.lanes.map((lane) => lane === null ? [] : lane.stages.map((s) => [s.name, s.startCycle, s.endCycle])),
   });
 }
-process.stdout.write(JSON.stringify({ warnings, last: trace.lastCycle, ops }) + '\n');
+process.stdout.write(JSON.stringify({ warnings, ops }) + '\n');
