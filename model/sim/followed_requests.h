@@ -133,7 +133,7 @@ class followed_requests {
 
   config config_;
   request_sink_if& to_;
-  std::deque<place> places_;        // the first one is nobody's
+  std::vector<place> places_;       // the first one is nobody's
   std::deque<std::uint32_t> free_;  // the longest unused one in front
   std::deque<closed> closed_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_key_;

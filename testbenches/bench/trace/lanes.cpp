@@ -10,14 +10,15 @@ bool lanes::put(row& r, sim::time_ps begin, sim::time_ps end) {
   if (r.taken.empty() || r.taken.back().end <= begin) {
     r.taken.push_back({begin, end});
   } else {
-    const auto behind =
-        std::partition_point(r.taken.begin(), r.taken.end(), [begin](const slice& s) { return s.end <= begin; });
+    const auto behind = std::partition_point(r.taken.begin() + static_cast<std::ptrdiff_t>(r.first), r.taken.end(),
+                                             [begin](const slice& s) { return s.end <= begin; });
     if (behind != r.taken.end() && behind->begin < end) return false;
     r.taken.insert(behind, {begin, end});
   }
-  if (r.taken.size() > remembered) {
-    r.from = r.taken.front().end;
-    r.taken.pop_front();
+  if (r.taken.size() - r.first > remembered) r.from = r.taken[r.first++].end;
+  if (r.first == remembered) {
+    r.taken.erase(r.taken.begin(), r.taken.begin() + remembered);
+    r.first = 0;
   }
   return true;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <vector>
 
 #include "model/sim/types.h"
@@ -16,7 +15,7 @@ namespace rnic::bench {
 /// more.
 class lanes {
  public:
-  static constexpr std::size_t most = 64, remembered = 256;
+  static constexpr std::size_t most = 64, remembered = 64;
   /// Row for a slice, or `most`: there is none. `begin` < `end`.
   std::size_t place(sim::time_ps begin, sim::time_ps end);
   std::size_t rows() const { return rows_.size(); }
@@ -26,7 +25,8 @@ class lanes {
     sim::time_ps begin, end;
   };
   struct row {
-    std::deque<slice> taken;  // in order of time
+    std::vector<slice> taken;  // in order of time; those before `first` are forgotten
+    std::size_t first = 0;
     sim::time_ps from = 0;
   };
   static bool put(row& r, sim::time_ps begin, sim::time_ps end);

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "model/sim/followed_requests.h"
@@ -57,6 +59,7 @@ class network_trace final : public message_sink_if, private sim::gauge_watcher_i
     std::string name;
     trace_writer::block row = 0;
     unsigned host = 0;
+    std::unordered_map<const char*, trace_writer::kind> verbs;
   };
   struct known_block {
     const char* name = nullptr;
@@ -65,27 +68,29 @@ class network_trace final : public message_sink_if, private sim::gauge_watcher_i
     bool is_cable = false;
   };
   struct gauge_state {
-    trace_writer::process of = 0;
-    std::string name;  // JSON
+    trace_writer::gauge written = 0;
     std::uint64_t value = 0;
     bool told = false;
   };
 
-  struct record;
+  enum class record_kind : std::uint8_t { gauge, message };
+  struct gauge_record;
+  struct message_record;
   void changed(std::size_t gauge, std::uint64_t value, sim::time_ps at) override;
   void read(const record_queue::batch& b);
+  std::size_t read_message(const char* from);
   void write_counter(std::size_t gauge, std::uint64_t value, sim::time_ps at);
   void watch_gauges();
   bool in_window(sim::time_ps at) const { return records_ && at >= from_ && at < until_; }
   const known_block& block_of(const char* name);
   struct known_stage {
     const char *block = nullptr, *stage = nullptr;
-    const known_block* of = nullptr;
-    std::string_view name;  // JSON
+    trace_writer::kind kind = 0;
+    bool is_cable = false;
   };
   const known_stage& stage_of(const sim::span::mark& m);
+  trace_writer::kind kind_of(flow_at_host& f, const char* verb);
   trace_writer::process process_of(const std::string& name);
-  std::string_view quoted(const char* text);
   void write_way(const sim::followed_request::way& w, std::string_view details);
   void write_message(const sim::followed_request& r, std::string_view message);
   void write_events(const sim::followed_request& r);
@@ -101,9 +106,9 @@ class network_trace final : public message_sink_if, private sim::gauge_watcher_i
   trace_writer::process cables_ = 0;
   std::vector<flow_at_host> flows_;
   std::unordered_map<const char*, known_block> blocks_;
-  std::unordered_map<const char*, std::string> texts_;
+  std::map<std::pair<const char*, const char*>, trace_writer::kind> kinds_;  // of a block and a stage
   static constexpr std::size_t known_stages = 1024;
-  std::vector<known_stage> stages_{known_stages};  // by the place of both texts
+  std::vector<known_stage> stages_{known_stages};  // the last one of each place
   std::vector<gauge_state> gauges_;
   std::size_t under_way_ = 0;   // number of the first host's gauge of that
   sim::followed_request read_;  // of the thread that writes

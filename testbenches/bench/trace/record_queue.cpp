@@ -10,22 +10,25 @@ record_queue::record_queue(std::function<void(const batch&)> read)
   current_.reserve(2 * batch_bytes);
 }
 
-void record_queue::pass_on() {
+record_queue::batch record_queue::pass(batch full) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return waiting_.size() < most_batches; });
-  waiting_.push_back(std::move(current_));
-  current_.clear();
-  if (!used_.empty()) {
-    current_ = std::move(used_.back());
-    used_.pop_back();
-    current_.clear();
-  }
+  waiting_.push_back(std::move(full));
   changed_.notify_all();
+  if (used_.empty()) return {};
+  batch empty = std::move(used_.back());
+  used_.pop_back();
+  return empty;
+}
+
+void record_queue::pass_current() {
+  current_ = pass(std::move(current_));
+  current_.clear();
 }
 
 void record_queue::finish() {
   if (!thread_.joinable()) return;
-  if (!current_.empty()) pass_on();
+  if (!current_.empty()) pass_current();
   {
     const std::lock_guard lock(mutex_);
     over_ = true;

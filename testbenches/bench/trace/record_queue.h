@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -28,19 +27,20 @@ class record_queue {
   template <class T>
   void add(const T* values, std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "a record has plain values");
-    const std::size_t at = current_.size();
-    current_.resize(at + count * sizeof(T));
-    if (count != 0) std::memcpy(current_.data() + at, values, count * sizeof(T));
+    const auto* const bytes = reinterpret_cast<const char*>(values);
+    current_.insert(current_.end(), bytes, bytes + count * sizeof(T));
   }
   /// What was added since the last call is a record.
   void end_record() {
-    if (current_.size() >= batch_bytes) pass_on();
+    if (current_.size() >= batch_bytes) pass_current();
   }
+  /// Instead of add(): a batch of whole records. Returns one that has been read, as it was passed, or an empty one.
+  batch pass(batch full);
   /// Returns when all has been read; to be called behind the last record.
   void finish();
 
  private:
-  void pass_on();
+  void pass_current();
   void work();
 
   std::function<void(const batch&)> read_;

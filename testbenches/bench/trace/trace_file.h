@@ -4,13 +4,17 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
+
+#include "testbenches/bench/trace/record_queue.h"
 
 struct gzFile_s;
 
 namespace rnic::bench {
 
-/// Text to a file, compressed (gzip, level 1) when its name ends in .gz. Nothing but a buffer is kept in memory.
+/// Text to a file, compressed (gzip, level 1) when its name ends in .gz. A thread of its own compresses and writes;
+/// who adds text waits when that one is behind, so that memory is bounded.
 class trace_file {
  public:
   /// Throws usage_error when it cannot be made.
@@ -22,25 +26,28 @@ class trace_file {
   /// Room for so many bytes, at most most_bytes, which advance() then makes part of the text.
   static constexpr std::size_t most_bytes = 4096;
   char* room() {
-    if (used_ + most_bytes > capacity) write_out();
-    return buffer_ + used_;
+    if (used_ + most_bytes > capacity) pass_on();
+    return text_.data() + used_;
   }
-  void advance(char* end) { used_ = static_cast<std::size_t>(end - buffer_); }
+  void advance(char* end) { used_ = static_cast<std::size_t>(end - text_.data()); }
   void add(const std::string& text);
   /// Throws usage_error when the text could not be written: the disk is full.
   void close();
   const std::string& name() const { return name_; }
 
  private:
-  static constexpr std::size_t capacity = std::size_t{1} << 20;
-  void write_out();
+  static constexpr std::size_t capacity = record_queue::batch_bytes + most_bytes;
+  void pass_on();
+  void write(const record_queue::batch& text);
 
   std::string name_;
   std::FILE* plain_ = nullptr;
   gzFile_s* compressed_ = nullptr;
   bool failed_ = false;
-  char* buffer_;
-  std::size_t used_ = 0;
+  record_queue::batch text_;
+  std::size_t used_ = 0;  // of text_
+  /// Until it has finished the file and failed_ belong to its thread.
+  std::unique_ptr<record_queue> to_write_;
 };
 
 }  // namespace rnic::bench

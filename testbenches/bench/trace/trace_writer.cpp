@@ -10,16 +10,22 @@ namespace rnic::bench {
 
 namespace {
 
-constexpr std::size_t longest_text = 512;  // of a name or details, so that an event fits into trace_file::most_bytes
+constexpr std::size_t longest_text = 512;                   // of a name
+constexpr std::size_t longest_json = 6 * longest_text + 2;  // of it: \u0001 each
 constexpr std::uint32_t rows_of_a_block = 1000;
 
+static_assert(longest_json + trace_writer::most_details + 500 < trace_file::most_bytes, "an event has room");
+
 char* put(char* at, std::string_view text) {
-  const std::size_t n = std::min(text.size(), 3 * longest_text);
-  std::memcpy(at, text.data(), n);
-  return at + n;
+  std::memcpy(at, text.data(), text.size());
+  return at + text.size();
 }
 
-char* put(char* at, std::uint64_t number) { return std::to_chars(at, at + 20, number).ptr; }
+template <std::size_t N>
+char* put(char* at, const char (&text)[N]) {
+  std::memcpy(at, text, N - 1);
+  return at + N - 1;
+}
 
 constexpr char pairs[] =
     "000102030405060708091011121314151617181920212223242526272829303132333435363738394041424344454647484950515253545556"
@@ -29,10 +35,22 @@ constexpr char pairs[] =
 
 static_assert(sizeof pairs == 201, "two digits each of 0 to 99");
 
+char* put(char* at, std::uint64_t number) {
+  if (number >= 100) return std::to_chars(at, at + 20, number).ptr;
+  std::memcpy(at, pairs + 2 * number + (number < 10 ? 1 : 0), 2);
+  return at + (number < 10 ? 1 : 2);
+}
+
+/// JSON text.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text.substr(0, longest_text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 /// Microseconds, exactly.
 char* put_time(char* at, sim::time_ps ps) {
-  at = put(at, ps / sim::ps_per_us);
-  auto rest = static_cast<std::uint32_t>(ps % sim::ps_per_us);
+  const sim::time_ps us = ps / sim::ps_per_us;
+  at = put(at, us);
+  auto rest = static_cast<std::uint32_t>(ps - us * sim::ps_per_us);
   if (rest == 0) return at;
   *at = '.';
   for (unsigned digit = 5; digit <= 5; digit -= 2, rest /= 100) std::memcpy(at + digit, pairs + 2 * (rest % 100), 2);
@@ -42,10 +60,6 @@ char* put_time(char* at, sim::time_ps ps) {
 }
 
 }  // namespace
-
-std::string trace_writer::quoted(const std::string& text) {
-  return nlohmann::json(text.substr(0, longest_text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
 
 trace_writer::trace_writer(const std::string& file, const std::string& title) : file_(file) {
   file_.add("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":" + quoted(title) + "},\"traceEvents\":[");
@@ -101,27 +115,52 @@ std::uint32_t trace_writer::thread_of(track& t, std::size_t row) {
   return t.threads[row];
 }
 
-trace_writer::place trace_writer::slice(block on, std::string_view name, sim::time_ps begin, sim::time_ps end,
-                                        std::string_view details) {
+trace_writer::kind trace_writer::add_kind(block on, const std::string& name) {
+  kinds_.push_back({on, quoted(name), {}});
+  return static_cast<kind>(kinds_.size() - 1);
+}
+
+const std::string& trace_writer::head_of(known_kind& k, track& t, std::size_t row) {
+  if (row >= k.heads.size()) k.heads.resize(row + 1);
+  std::string& head = k.heads[row];
+  if (head.empty())
+    head = ",\n{\"ph\":\"X\",\"pid\":" + std::to_string(t.of) + ",\"tid\":" + std::to_string(thread_of(t, row)) +
+           ",\"name\":" + k.name + ",\"ts\":";
+  return head;
+}
+
+trace_writer::place trace_writer::slice(kind of, sim::time_ps begin, sim::time_ps end, std::string_view details) {
   if (end <= begin || begin < origin_) return {};
-  track& t = tracks_[on];
+  known_kind& k = kinds_[of];
+  track& t = tracks_[k.on];
   const std::size_t row = t.rows.place(begin, end);
-  const bool has_row = row != lanes::most;
-  const std::uint32_t thread = thread_of(t, has_row ? row : 0);
-  if (!has_row) ++async_;
-  const char* const kinds[] = {"\"ph\":\"e\",\"pid\":", "\"ph\":\"b\",\"pid\":", "\"ph\":\"X\",\"pid\":"};
+  if (row == lanes::most) {
+    slice_beside_rows(k, t, begin, end, details);
+    return {};
+  }
+  const std::string& head = head_of(k, t, row);
+  ++events_;
+  char* at = put_time(put(file_.room(), head), begin - origin_);
+  at = put_time(put(at, ",\"dur\":"), end - begin);
+  at = put(put(put(at, ",\"args\":{"), details), "}}");
+  file_.advance(at);
+  return {t.of, t.threads[row], begin};
+}
+
+/// An asynchronous event of the first row.
+void trace_writer::slice_beside_rows(const known_kind& k, track& t, sim::time_ps begin, sim::time_ps end,
+                                     std::string_view details) {
+  const std::uint32_t thread = thread_of(t, 0);
+  ++async_;
   for (const bool first : {true, false}) {
-    char* at = put(begin_event(), kinds[has_row ? 2 : first ? 1 : 0]);
+    char* at = put(begin_event(), "\"ph\":\"");
+    at = put(put(at, first ? "b" : "e"), "\",\"pid\":");
     at = put(put(put(at, std::uint64_t{t.of}), ",\"tid\":"), std::uint64_t{thread});
-    if (!has_row) at = put(put(at, ",\"cat\":\"overlapping\",\"id\":"), async_);
-    at = put_time(put(at, ",\"ts\":"), (first ? begin : end) - origin_);
-    if (has_row) at = put_time(put(at, ",\"dur\":"), end - begin);
-    at = put(put(at, ",\"name\":"), name);
+    at = put(put(put(at, ",\"cat\":\"overlapping\",\"id\":"), async_), ",\"name\":");
+    at = put_time(put(put(at, k.name), ",\"ts\":"), (first ? begin : end) - origin_);
     if (first) at = put(put(put(at, ",\"args\":{"), details), "}");
     end_event(at);
-    if (has_row) break;
   }
-  return has_row ? place{t.of, thread, begin} : place{};
 }
 
 void trace_writer::arrow(const place& from, const place& to) {
@@ -136,13 +175,16 @@ void trace_writer::arrow(const place& from, const place& to) {
   }
 }
 
-void trace_writer::counter(process of, std::string_view name, sim::time_ps when, std::uint64_t value) {
-  if (when < origin_) when = origin_;
-  char* at = put(begin_event(), "\"ph\":\"C\",\"pid\":");
-  at = put(put(put(at, std::uint64_t{of}), ",\"name\":"), name);
-  at = put_time(put(at, ",\"ts\":"), when - origin_);
+trace_writer::gauge trace_writer::add_gauge(process of, const std::string& name) {
+  gauges_.push_back(",\n{\"ph\":\"C\",\"pid\":" + std::to_string(of) + ",\"name\":" + quoted(name) + ",\"ts\":");
+  return static_cast<gauge>(gauges_.size() - 1);
+}
+
+void trace_writer::counter(gauge of, sim::time_ps when, std::uint64_t value) {
+  ++events_;
+  char* at = put_time(put(file_.room(), gauges_[of]), when - std::min(when, origin_));
   at = put(put(at, ",\"args\":{\"value\":"), value);
-  end_event(put(at, "}"));
+  file_.advance(put(at, "}}"));
 }
 
 void trace_writer::close() {

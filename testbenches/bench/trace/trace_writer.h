@@ -7,7 +7,6 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "model/sim/types.h"
@@ -23,16 +22,13 @@ class trace_writer {
  public:
   using process = std::uint32_t;  ///< from 1
   using block = std::uint32_t;
+  using kind = std::uint32_t;  ///< of slices
+  using gauge = std::uint32_t;
   /// Where a slice is, for arrows.
   struct place {
     process of = 0;
     std::uint32_t row = 0;  ///< 0: none
     sim::time_ps begin = 0;
-  };
-  /// Key and value of a slice's details; the value is JSON.
-  struct detail {
-    const char* key;
-    std::string_view json;
   };
 
   /// Throws usage_error.
@@ -42,17 +38,17 @@ class trace_writer {
 
   process add_process(const std::string& name);
   block add_block(process of, const std::string& name);
-  /// `name` and details are JSON: names are with their quotes. Of no time: not written.
-  place slice(block on, std::string_view name, sim::time_ps begin, sim::time_ps end, std::string_view details);
+  kind add_kind(block on, const std::string& name);
+  gauge add_gauge(process of, const std::string& name);
+  /// `details` is JSON, "key":value,..., of at most most_details bytes. Of no time: not written.
+  place slice(kind of, sim::time_ps begin, sim::time_ps end, std::string_view details);
+  static constexpr std::size_t most_details = 512;
   void arrow(const place& from, const place& to);
-  /// `name` with its quotes.
-  void counter(process of, std::string_view name, sim::time_ps at, std::uint64_t value);
+  void counter(gauge of, sim::time_ps at, std::uint64_t value);
   /// Throws usage_error.
   void close();
 
   std::uint64_t events() const { return events_; }
-  /// JSON text.
-  static std::string quoted(const std::string& text);
 
  private:
   struct track {
@@ -62,7 +58,14 @@ class trace_writer {
     lanes rows;
     std::vector<std::uint32_t> threads;  // by row
   };
+  struct known_kind {
+    block on = 0;
+    std::string name;                // JSON
+    std::vector<std::string> heads;  // by row: an event until its time
+  };
   char* begin_event();
+  void slice_beside_rows(const known_kind& k, track& t, sim::time_ps begin, sim::time_ps end, std::string_view details);
+  const std::string& head_of(known_kind& k, track& t, std::size_t row);
   void end_event(char* at);
   std::uint32_t thread_of(track& t, std::size_t row);
   void name_thread(process of, std::uint32_t thread, const std::string& name, std::uint32_t order);
@@ -71,6 +74,8 @@ class trace_writer {
   sim::time_ps origin_ = 0;
   process processes_ = 0;
   std::deque<track> tracks_;
+  std::vector<known_kind> kinds_;
+  std::vector<std::string> gauges_;  // a counter's event until its time
   std::uint32_t threads_ = 0;
   std::uint64_t events_ = 0, arrows_ = 0, async_ = 0;
 };

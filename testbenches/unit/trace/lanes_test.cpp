@@ -46,10 +46,10 @@ TEST(Lanes, AGapMayBeFilledUp) {
   EXPECT_EQ(l.place(30, 40), 0u) << "the first one whose last slice ends there";
 }
 
-// Of 300 slices the last 256 are remembered: what is before them is taken, though it was a gap.
+// Of 108 slices the last 64 are remembered: what is before them is taken, though it was a gap.
 TEST(Lanes, BeforeWhatARowRemembersIsNoRoom) {
   lanes l;
-  for (sim::time_ps i = 0; i < 300; ++i) ASSERT_EQ(l.place(10 * i, 10 * i + 5), 0u);
+  for (sim::time_ps i = 0; i < 108; ++i) ASSERT_EQ(l.place(10 * i, 10 * i + 5), 0u);
   EXPECT_EQ(l.place(10 * 42 + 6, 10 * 42 + 8), 1u);
 }
 

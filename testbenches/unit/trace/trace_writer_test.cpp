@@ -34,11 +34,12 @@ nlohmann::json written(const std::string& name) {
   w.set_origin(1'000'000);
   const auto host = w.add_process("h1"), other = w.add_process("h2");
   const auto port = w.add_block(host, "adapter.port1"), peer = w.add_block(other, "adapter.port1");
-  const auto from = w.slice(port, "\"mac tx\"", 1'000'001, 3'500'000, "\"m\":1");
-  w.slice(port, "\"mac tx\"", 2'000'000, 4'000'000, "\"m\":2");
-  EXPECT_EQ(w.slice(port, "\"nothing\"", 5'000'000, 5'000'000, "").row, 0u);
-  w.arrow(from, w.slice(peer, "\"wire\"", 4'000'000, 123'456'789'012'345, "\"m\":1"));
-  w.counter(host, "\"queue bytes\"", 2'000'010, 77);
+  const auto sent = w.add_kind(port, "mac tx"), nothing = w.add_kind(port, "nothing"), wire = w.add_kind(peer, "wire");
+  const auto from = w.slice(sent, 1'000'001, 3'500'000, "\"m\":1");
+  w.slice(sent, 2'000'000, 4'000'000, "\"m\":2");
+  EXPECT_EQ(w.slice(nothing, 5'000'000, 5'000'000, "").row, 0u);
+  w.arrow(from, w.slice(wire, 4'000'000, 123'456'789'012'345, "\"m\":1"));
+  w.counter(w.add_gauge(host, "queue bytes"), 2'000'010, 77);
   w.close();
   const std::string text = text_of(file);
   // One event a line.
@@ -84,7 +85,8 @@ TEST(TraceWriter, MoreThanTheRowsAreAsynchronous) {
   const std::string file = file_for("async.json");
   trace_writer w(file, "");
   const auto block = w.add_block(w.add_process("h1"), "b");
-  for (std::size_t i = 0; i <= lanes::most; ++i) w.slice(block, "\"s\"", 1, 100, "\"m\":1");
+  const auto kind = w.add_kind(block, "s");
+  for (std::size_t i = 0; i <= lanes::most; ++i) w.slice(kind, 1, 100, "\"m\":1");
   w.close();
   std::string phases;
   const nlohmann::json j = nlohmann::json::parse(text_of(file));
@@ -99,13 +101,13 @@ TEST(TraceWriter, NothingIsBeforeTheOrigin) {
   w.set_origin(1'000'000);
   const auto host = w.add_process("h1"), other = w.add_process("h2");
   const auto block = w.add_block(host, "b"), peer = w.add_block(other, "b");
-  EXPECT_EQ(w.slice(block, "\"before\"", 999'999, 2'000'000, "").row, 0u);
-  const auto at = w.slice(block, "\"at\"", 1'000'000, 2'000'000, "");
+  EXPECT_EQ(w.slice(w.add_kind(block, "before"), 999'999, 2'000'000, "").row, 0u);
+  const auto at = w.slice(w.add_kind(block, "at"), 1'000'000, 2'000'000, "");
   EXPECT_NE(at.row, 0u);
-  const auto there = w.slice(peer, "\"there\"", 1'500'000, 2'000'000, "");
+  const auto there = w.slice(w.add_kind(peer, "there"), 1'500'000, 2'000'000, "");
   w.arrow(at, there);
   w.arrow(there, at);
-  w.counter(host, "\"c\"", 0, 3);
+  w.counter(w.add_gauge(host, "c"), 0, 3);
   w.close();
   std::vector<nlohmann::json> ids, counters;
   const nlohmann::json j = nlohmann::json::parse(text_of(file));
@@ -115,6 +117,25 @@ TEST(TraceWriter, NothingIsBeforeTheOrigin) {
   }
   EXPECT_EQ(ids, (std::vector<nlohmann::json>{1, 1, 2, 2})) << "each arrow has a number of its own";
   EXPECT_EQ(counters, (std::vector<nlohmann::json>{0}));
+}
+
+// Of a name 512 bytes are taken, which may be six characters of JSON each.
+TEST(TraceWriter, NamesOfWhateverBytesAreJson) {
+  const std::string file = file_for("names.json");
+  const std::string control(600, '\x01'), quotes(600, '"'), cut = std::string(511, 'x') + "\xc3\xa9",
+                                                            wrong(600, '\xff');
+  trace_writer w(file, control);
+  for (const std::string& name : {control, quotes, cut, wrong}) {
+    const auto process = w.add_process(name);
+    const auto kind = w.add_kind(w.add_block(process, name), name);
+    const std::string details = "\"d\":\"" + std::string(trace_writer::most_details - 6, 'x') + "\"";
+    for (std::size_t i = 0; i <= lanes::most; ++i) w.slice(kind, 1, ~sim::time_ps{0}, details);
+    w.counter(w.add_gauge(process, name), ~sim::time_ps{0}, ~std::uint64_t{0});
+  }
+  w.close();
+  const nlohmann::json j = nlohmann::json::parse(text_of(file));
+  EXPECT_EQ(j["traceEvents"].size(), w.events());
+  EXPECT_EQ(j["traceEvents"][0]["args"]["name"], control.substr(0, 512));
 }
 
 TEST(TraceWriter, FileThatCannotBeWrittenIsTheUsersMistake) {
