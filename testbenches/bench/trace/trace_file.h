@@ -9,12 +9,10 @@
 
 #include "testbenches/bench/trace/record_queue.h"
 
-struct gzFile_s;
-
 namespace rnic::bench {
 
-/// Text to a file, compressed (gzip, level 1) when its name ends in .gz. A thread of its own compresses and writes;
-/// who adds text waits when that one is behind, so that memory is bounded.
+/// Text to a file, compressed (gzip) when its name ends in .gz. A thread of its own compresses and writes; who adds
+/// text waits when that one is behind, so that memory is bounded.
 class trace_file {
  public:
   /// Throws usage_error when it cannot be made.
@@ -37,16 +35,17 @@ class trace_file {
 
  private:
   static constexpr std::size_t capacity = record_queue::batch_bytes + most_bytes;
+  class packer;
   void pass_on();
   void write(const record_queue::batch& text);
 
   std::string name_;
-  std::FILE* plain_ = nullptr;
-  gzFile_s* compressed_ = nullptr;
+  std::FILE* file_ = nullptr;
+  std::unique_ptr<packer> packer_;  // nullptr: plain text
   bool failed_ = false;
   record_queue::batch text_;
   std::size_t used_ = 0;  // of text_
-  /// Until it has finished the file and failed_ belong to its thread.
+  /// Until it has finished the file_, packer_ and failed_ belong to its thread.
   std::unique_ptr<record_queue> to_write_;
 };
 

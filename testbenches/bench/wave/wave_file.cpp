@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "testbenches/bench/usage_error.h"
 
@@ -20,8 +21,25 @@ struct wave_file::scope {
   std::vector<leaf> leaves;
 };
 
+namespace {
+
+/// The writer removes what has the name, and begins anew: a device would be gone, and a link would not lead anywhere.
+std::string regular_file(const std::string& name) {
+  namespace fs = std::filesystem;
+  constexpr unsigned most_links = 40;
+  std::error_code ignored;
+  fs::path path = name;
+  for (unsigned i = 0; i < most_links && fs::is_symlink(path, ignored); ++i)
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  if (fs::is_symlink(path, ignored) || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
+    throw usage_error(name + ": must be a regular file, since a waveform is not written in one go");
+  return path.string();
+}
+
+}  // namespace
+
 wave_file::wave_file(const std::string& name)
-    : name_(name), writer_(fstWriterCreate(name.c_str(), 1)), top_(std::make_unique<scope>()) {
+    : name_(name), writer_(fstWriterCreate(regular_file(name).c_str(), 1)), top_(std::make_unique<scope>()) {
   if (writer_ == nullptr) throw usage_error(name + ": cannot be written");
   constexpr int picoseconds = -12;
   fstWriterSetTimescale(writer_, picoseconds);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/sim/types.h"
+#include "testbenches/bench/wave/full_disk.h"
 
 namespace rnic::bench {
 
@@ -25,7 +26,7 @@ class wave_file {
  public:
   using signal = std::uint32_t;  ///< from 0
 
-  /// Throws usage_error when it cannot be made.
+  /// A regular file. Throws usage_error when it cannot be made.
   explicit wave_file(const std::string& name);
   ~wave_file();
   wave_file(const wave_file&) = delete;
@@ -68,6 +69,7 @@ class wave_file {
   void go_to(sim::time_ps at);
 
   std::string name_;
+  full_disk_guard guard_{name_};
   void* writer_;
   std::unique_ptr<scope> top_;
   std::vector<wire> signals_;

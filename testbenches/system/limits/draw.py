@@ -76,7 +76,7 @@ SETTINGS = [
     (P + "atomics.lock_buckets", 1, 4, 64), (P + "receive_prefetch", 1, 2), (P + "read_gathers", 2, 4),
     (P + "ack_cycles", 60, 150), (P + "slots", 8, 16),
     ("host.posted_data", 32, 64, 128), ("host.posted_headers", 2, 4, 8), ("host.non_posted_headers", 1, 2, 4, 8),
-    ("host.llc_read_ps", 50000, 400000, 1000000, 3000000), ("host.iommu.enable", "true"), ("host.buffers", "dram", "remote"),
+    ("host.llc_read_ps", 90000, 400000, 1000000, 3000000), ("host.iommu.enable", "true"), ("host.buffers", "dram", "remote"),
     ("host.uncore_khz", 20000, 100000),
     ("adapter.pcie.tags", 1, 2, 4, 8, 16), ("adapter.pcie.width", 1, 2, 4, 16), ("adapter.pcie.generation", 1, 2, 4),
     ("adapter.pcie.reads_per_client", 1, 2, 4), ("adapter.pcie.core_khz", 125000, 250000),

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 
+#include "testbenches/bench/trace/record_queue.h"
 #include "testbenches/bench/usage_error.h"
 
 namespace rnic::bench::test {
@@ -79,6 +80,22 @@ TEST(TraceWriter, TimesArePicosecondsAndOverlappingSlicesHaveRows) {
 TEST(TraceWriter, NameThatEndsInGzIsCompressed) {
   nlohmann::json packed = written("packed.json.gz"), plain = written("plain2.json");
   EXPECT_EQ(packed, plain);
+}
+
+// More than what is compressed, passed on and written at a time.
+TEST(TraceWriter, LongOnesAreWholeCompressedOrNot) {
+  std::string texts[2];
+  for (const bool packed : {false, true}) {
+    const std::string file = file_for(packed ? "long.json.gz" : "long.json");
+    trace_writer w(file, "");
+    const auto kind = w.add_kind(w.add_block(w.add_process("h1"), "b"), "s");
+    for (sim::time_ps i = 0; i < 60'000; ++i) w.slice(kind, i * 7919, (i + 1) * 7919, "\"m\":" + std::to_string(i * i));
+    w.close();
+    texts[packed ? 1 : 0] = text_of(file);
+  }
+  EXPECT_GT(texts[0].size(), 10 * record_queue::batch_bytes);
+  EXPECT_TRUE(texts[0] == texts[1]);
+  EXPECT_EQ(nlohmann::json::parse(texts[0])["traceEvents"].size(), 60'000u + 4) << "and the names of process and row";
 }
 
 TEST(TraceWriter, MoreThanTheRowsAreAsynchronous) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -111,6 +113,42 @@ TEST(WaveMerge, PutsPartsInOrderOfTime) {
   }
   wave_file whole(here.file("whole.fst"));
   EXPECT_THROW(merge({{here.file("none.fst"), ""}}, whole, 0, 1), usage_error);
+}
+
+// The writer would remove them.
+TEST(WaveFile, DevicesAndFoldersStay) {
+  const folder here;
+  for (const char* const device : {"/dev/null", "/dev/full"}) {
+    EXPECT_THROW(wave_file{device}, usage_error);
+    EXPECT_TRUE(std::filesystem::is_character_file(device));
+  }
+  EXPECT_THROW(wave_file{here.at.string()}, usage_error);
+}
+
+TEST(WaveFile, ALinkLeadsToTheFile) {
+  const folder here;
+  std::filesystem::create_symlink(here.file("real.fst"), here.file("link.fst"));
+  for (unsigned i = 0; i < 2; ++i) {  // the second time there is a file
+    wave_file f(here.file("link.fst"));
+    f.change(0, f.add("h1.a", 1), 1);
+    f.close(10);
+    EXPECT_TRUE(std::filesystem::is_symlink(here.file("link.fst")));
+    EXPECT_EQ(read_wave(here.file("real.fst")).end, 10u);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(here.at), {}), 2) << "nothing else is left";
+  }
+}
+
+TEST(WaveFile, AFullDiskUnderWhatIsMappedEndsTheProgram) {
+  const folder here;
+  const auto fill = [&] {
+    wave_file f(here.file("full.fst"));
+    std::raise(SIGBUS);
+  };
+  EXPECT_EXIT(fill(), ::testing::ExitedWithCode(2), "^rnic: .*full.fst: writing failed, the disk is full\n$");
+  { wave_file one(here.file("one.fst")), other(here.file("other.fst")); }
+  struct sigaction now {};
+  sigaction(SIGBUS, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, SIG_DFL) << "whoever handles it otherwise does so again";
 }
 
 TEST(WaveFile, AParameterIsOneInEachWindowAndPart) {
