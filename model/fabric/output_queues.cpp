@@ -32,13 +32,15 @@ output_queues::entry output_queues::pop(unsigned priority) {
   if (queues_[priority].empty()) {
     waiting_ = static_cast<std::uint8_t>(waiting_ & ~(1u << priority));
     deficits_[priority] = 0;
-    if (turn_ == priority) began_ = false;
+    if (turn_ == priority) end_turn();
   }
   return e;
 }
 
 /// Deficit round robin (Shreedhar 1996): a queue has its quantum when its turn comes, keeps what is left of it, and
-/// sends as long as its first frame is not longer than that. One that may not send is passed over and gains nothing.
+/// sends as long as its first frame is not longer than that. One that becomes empty loses the rest, and its turn: one
+/// that has its next frame by the time that this one is out would keep it for ever. One that may not send is passed
+/// over and gains nothing.
 unsigned output_queues::pick(std::uint8_t ready) {
   if (how_ == switch_scheduling::strict) return 31u - static_cast<unsigned>(__builtin_clz(ready));
   if ((ready & (ready - 1)) == 0) return static_cast<unsigned>(__builtin_ctz(ready));
@@ -52,9 +54,13 @@ unsigned output_queues::pick(std::uint8_t ready) {
         return turn_;
       }
     }
-    turn_ = (turn_ + 1) % priorities;
-    began_ = false;
+    end_turn();
   }
+}
+
+void output_queues::end_turn() {
+  turn_ = (turn_ + 1) % priorities;
+  began_ = false;
 }
 
 }  // namespace rnic::fabric

@@ -48,6 +48,8 @@ class output_queues {
     std::size_t head_ = 0, count_ = 0;
   };
 
+  void end_turn();
+
   switch_scheduling how_;
   std::array<std::uint32_t, priorities> quanta_{};  // bytes a turn
   std::array<queue, priorities> queues_;

@@ -2,6 +2,7 @@
 // Parts of a switch by themselves: room, queues, addresses, marks, VLANs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <vector>
@@ -194,6 +195,47 @@ TEST(output_queues, who_may_not_send_is_passed_over_and_saves_nothing) {
   auto out = served(switch_scheduling::weighted, equal, {{0, 1000}, {1, 1000}, {2, 1000}}, 0x05, 1000);
   EXPECT_EQ(out.count(1), 0u);
   EXPECT_NEAR(static_cast<double>(out[0]), static_cast<double>(out[2]), 2000);
+}
+
+/// The frames of some come at the rate of the line: whenever one is out, the next one is there. Those of the others
+/// wait.
+std::map<unsigned, std::uint64_t> served_as_they_come(const std::array<std::uint8_t, priorities>& weights,
+                                                      const std::vector<unsigned>& at_line_rate,
+                                                      const std::vector<unsigned>& waiting, std::uint32_t bytes,
+                                                      std::uint32_t quantum) {
+  weights_config c;
+  for (unsigned p = 0; p < priorities; ++p) static_cast<sim::parameter<std::uint8_t>&>(c.of[p]) = weights[p];
+  c.quantum_bytes = quantum;
+  output_queues q(switch_scheduling::weighted, c);
+  const auto add = [&](unsigned p) {
+    output_queues::entry e;
+    e.bytes = bytes;
+    q.push(p, std::move(e));
+  };
+  for (const unsigned p : waiting)
+    for (unsigned i = 0; i < 2; ++i) add(p);
+  std::map<unsigned, std::uint64_t> out;
+  constexpr unsigned picks = 8000;
+  for (unsigned i = 0; i < picks; ++i) {
+    for (const unsigned p : at_line_rate) add(p);
+    const unsigned p = q.pick(q.waiting());
+    out[p] += q.pop(p).bytes;
+    if (std::find(waiting.begin(), waiting.end(), p) != waiting.end()) add(p);
+  }
+  return out;
+}
+
+/// Whatever the quantum: none of them keeps its turn because it is never seen without a frame.
+TEST(output_queues, who_sends_as_fast_as_the_line_has_a_share_of_it) {
+  for (const std::uint32_t quantum : {600u, 1098u, 1600u, 3000u, 4200u}) {
+    auto out = served_as_they_come({1, 1, 1, 1, 1, 1, 1, 1}, {1}, {2}, 1098, quantum);
+    EXPECT_NEAR(static_cast<double>(out[1]) / static_cast<double>(out[2]), 1, 0.05) << quantum;
+    out = served_as_they_come({1, 1, 1, 1, 1, 1, 1, 1}, {1, 2}, {}, 1098, quantum);
+    EXPECT_NEAR(static_cast<double>(out[1]) / static_cast<double>(out[2]), 1, 0.05) << quantum;
+    out = served_as_they_come({1, 1, 2, 5, 1, 1, 1, 1}, {1, 2, 3}, {}, 1098, quantum);
+    EXPECT_NEAR(static_cast<double>(out[2]) / static_cast<double>(out[1]), 2, 0.1) << quantum;
+    EXPECT_NEAR(static_cast<double>(out[3]) / static_cast<double>(out[1]), 5, 0.25) << quantum;
+  }
 }
 
 payload::frame_ptr udp4(rig& r, std::uint16_t source_port, std::uint8_t traffic_class = 0, int tag = -1) {
