@@ -278,7 +278,10 @@ void completer::progress(context& c, qp_runtime& r, wire::psn_t unacked) {
   const std::uint32_t by = unacked.since(unacked_psn(c));
   if (by == 0 || by >= half_window) return;
   c.unacked_psn = unacked.value();
-  if (r.progress.resends && !r.progress.sent_before.after(unacked)) r.progress.resends = false;
+  if (r.progress.resends && !r.progress.sent_before.after(unacked)) {
+    r.progress.resends = false;
+    if (r.withdraw.repeated != 0) go_back_.repeated(r);
+  }
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
   r.progress.retrying = false;

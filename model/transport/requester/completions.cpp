@@ -66,6 +66,7 @@ void completions::complete_head(context& c, qp_runtime& r) {
   if (r.keys.valid && m.wqe_index + m.strides == r.keys.end) r.keys.valid = false;
   use_receive(c, r, m);
   messages_.release_head(c, r);
+  if (sim::seldom(r.withdraw.repeated != 0)) go_back_.withdraw_complete(r);
   if (failed) {
     if (!send_side_only) error_.push({r.qpn});
     go_back_.enter_error(c, r, send_side_only ? icm::qp_state::sq_error : icm::qp_state::error);

@@ -128,6 +128,7 @@ bool requester_control::take_messages(qp_runtime& r) {
   to_.timers.stop(r);
   to_.units.still().end(r.turn.waits_for, owner_.now());
   r.progress.rnr_wait = r.progress.retrying = r.failing = r.progress.resends = r.needs_receive = false;
+  r.withdraw.repeated = 0;
   r.reads.open();
   if (r.stop.discard) r.keys.valid = false;
   for (send_unit& u : to_.units)

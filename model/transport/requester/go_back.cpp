@@ -46,6 +46,7 @@ void go_back::rewind(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t
   cut(r, index);
   if (!r.progress.resends || r.progress.sent_before.before(next_psn(c))) r.progress.sent_before = next_psn(c);
   r.progress.resends = true;
+  r.withdraw.repeated = ~std::uint64_t{0};
   m.asked_from = psn.since(m.first_psn);
   r.progress.asked = r.progress.heard = psn;
   c.next_wqe = m.wqe_index;
@@ -91,8 +92,19 @@ void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
 
 void go_back::discard(qp_runtime& r) { cut(r, no_index); }
 
+void go_back::withdraw_complete(qp_runtime& r) {
+  const std::uint64_t behind = r.head == no_index ? next_packet_ : messages_[r.head].first_packet;
+  if (r.withdraw.repeated <= behind) r.withdraw.repeated = 0;
+  if (r.under_way.packets == 0) return;
+  r.withdraw.first = 0;
+  r.withdraw.behind = behind;
+  withdrawing_.push(qps_, r);
+  owner_.wake_next();
+}
+
 // Packets that are started from now on are not withdrawn, however long the write waits for its port.
 void go_back::withdraw(qp_runtime& r, std::uint64_t first) {
+  r.withdraw.repeated = 0;  // this has more of them
   r.withdraw.first = withdrawing_.has(r) ? std::min(r.withdraw.first, first) : first;
   r.withdraw.behind = next_packet_;
   withdrawing_.push(qps_, r);

@@ -35,8 +35,8 @@ namespace rnic::transport {
 /// and scatter, timers, halts and commands for it wait in front. Its completions go on.
 ///
 /// Which packets will not leave it writes last in a cycle, `withdrawal_ports` queue pairs a cycle in the order in which
-/// failures, errors, discards and a reset ask for it; who is behind them waits (withdrawals.go_back.waits counts the
-/// cycles), and his packets leave for so much longer.
+/// failures, errors, discards, a reset and completions behind a retransmission ask for it; who is behind them waits
+/// (withdrawals.go_back.waits counts the cycles), and his packets leave for so much longer.
 ///
 /// Registers: queue pair of the walk, message at which it stands, counts; a list of queue pairs that wait for the walk,
 /// another of those that wait for the write port of the withdrawals.
@@ -71,6 +71,11 @@ class go_back {
   void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error);
   /// All messages of the queue pair are forgotten.
   void discard(qp_runtime& r);
+  /// What was sent again is acknowledged.
+  void repeated(qp_runtime& r) const { r.withdraw.repeated = next_packet_; }
+  /// Messages in front of the oldest one are complete: software has their buffers, so no packet of theirs that gather
+  /// has not let go may read them.
+  void withdraw_complete(qp_runtime& r);
   /// Packets of the QP that gather has not let go yet will not leave.
   void withdraw_all(qp_runtime& r) { withdraw(r, 0); }
 

@@ -167,6 +167,9 @@ struct alignas(sim::cache_line) qp_runtime {
   /// Its packets that will not leave, until go-back has written that (withdrawals.h).
   struct {
     std::uint64_t first = 0, behind = 0;
+    /// Packets before this number may be repetitions that were acknowledged before they left; 0: none are, ~0: those
+    /// that are still to be started as well.
+    std::uint64_t repeated = 0;
   } withdraw;
   /// Nothing is started for it until something comes that it waits for.
   bool must_stop() const { return stop.halting || stop.halted || progress.rnr_wait || failing; }
