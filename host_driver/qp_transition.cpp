@@ -218,10 +218,14 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
     abi::set(c, f::responder_rdma, log_of_limit(attr.max_dest_rd_atomic));
     optional |= opt::opt_rra_max;
   }
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
-    abi::set(c, f::remote_read, (attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 ? 1 : 0);
-    abi::set(c, f::remote_write, (attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 ? 1 : 0);
-    abi::set(c, f::remote_atomic, (attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? 1 : 0);
+  if ((mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC)) != 0) {
+    // The context has the logarithm of the depth: a depth of 0 is told by the rights (ib/qp.c:to_mlx4_access_flags).
+    unsigned access = (mask & IBV_QP_ACCESS_FLAGS) != 0 ? attr.qp_access_flags : qp.access_flags;
+    const unsigned taken = (mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 ? attr.max_dest_rd_atomic : qp.reads_taken;
+    if (taken == 0) access &= IBV_ACCESS_REMOTE_WRITE;
+    abi::set(c, f::remote_read, (access & IBV_ACCESS_REMOTE_READ) != 0 ? 1 : 0);
+    abi::set(c, f::remote_write, (access & IBV_ACCESS_REMOTE_WRITE) != 0 ? 1 : 0);
+    abi::set(c, f::remote_atomic, (access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? 1 : 0);
     optional |= opt::opt_rwe | opt::opt_rre | opt::opt_rae;
   }
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
@@ -296,6 +300,8 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
   if ((mask & IBV_QP_AV) != 0 || to == IBV_QPS_RESET) settle_vlan(qp, error == 0);
   if (error != 0) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.remote_qpn = attr->dest_qp_num;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) qp.access_flags = attr->qp_access_flags;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) qp.reads_taken = attr->max_dest_rd_atomic;
   if (to == IBV_QPS_RESET) {  // a fresh start: nothing posted, nothing owed
     purge_completions(qp);
     init_send_ring(qp);

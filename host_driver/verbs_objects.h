@@ -202,6 +202,7 @@ struct queue_pair : ibv_qp {
   ibv_qp_cap caps{};
   bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
   unsigned port = 0;    ///< 1-based; 0: not set yet
+  unsigned access_flags = 0, reads_taken = 0;  ///< qp_access_flags and max_dest_rd_atomic, as they were set last
   std::uint32_t remote_qpn = 0;
   /// Registration of the VLAN of its path, and of that of the path that a transition is about to give it
   /// (ib/mlx4_ib.h: mlx4_roce_smac_vlan_info).
