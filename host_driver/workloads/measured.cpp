@@ -32,8 +32,8 @@ measured measure(const workload& w, const workload_result& r, const workload_tim
   }
   const double took = end > begin ? static_cast<double>(end - begin) : 0;
   if (took == 0) return m;
-  m.mpps = static_cast<double>(told ? r.received_in_time : r.completed) * 1e6 / took;
-  m.gbps = static_cast<double>(told ? r.received_bytes : r.bytes) * 8e3 / took;
+  m.mpps = static_cast<double>(told ? r.received_in_time : r.completed_in_time) * 1e6 / took;
+  m.gbps = static_cast<double>(told ? r.received_bytes : r.completed_bytes) * 8e3 / took;
   return m;
 }
 

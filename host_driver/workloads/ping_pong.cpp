@@ -206,7 +206,8 @@ void ping_pong::keep(lane& l, sim::time_ps start, sim::time_ps now) {
   if (now < times_.measure_from || now >= times_.end) return;
   ++r.completed;
   ++r.received_in_time;
-  r.bytes += bytes_;
+  ++r.completed_in_time;
+  r.completed_bytes += bytes_;
   r.received_bytes += bytes_;
   r.latencies.add((now - start) / 2);
 }

@@ -61,8 +61,10 @@ struct workload_result {
   std::uint64_t received = 0;
   sim::time_ps first_post = ~sim::time_ps{0}, last_completion = 0;
 
-  // Of those that are measured:
-  std::uint64_t completed = 0, bytes = 0;
+  std::uint64_t completed = 0;  ///< of those that are measured
+  /// By whenever they were posted or arrived, what has completed, or come, in the time that is measured: a rate is of
+  /// this, as no line carries more than it can.
+  std::uint64_t completed_in_time = 0, completed_bytes = 0;
   std::uint64_t received_in_time = 0, received_bytes = 0;
   /// From the post, or in an open loop the arrival, to the completion that is polled; of messages that have one. Of
   /// those that are answered half of the time from the post to the answer.

@@ -173,10 +173,13 @@ void workload_sender::complete(workload_lane& l) {
   workload_result& r = of_.results_[l.pair];
   for (bool last = false; !last && l.completed < l.posted;) {
     const workload_lane::message& m = l.window[l.completed % config().depth];
-    const sim::time_ps counts = config().open ? m.since : now;
-    if (times_.measure_from <= counts && counts < times_.end) {
+    const auto is_measured = [this](sim::time_ps at) { return times_.measure_from <= at && at < times_.end; };
+    if (is_measured(now)) {
+      ++r.completed_in_time;
+      r.completed_bytes += m.bytes;
+    }
+    if (is_measured(config().open ? m.since : now)) {
       ++r.completed;
-      r.bytes += m.bytes;
       if (m.signaled) r.latencies.add(now - m.since);
     }
     last = m.signaled;

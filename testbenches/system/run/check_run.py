@@ -101,6 +101,11 @@ def check_rates(c):
     c.expect(over["offered"] == over["completed"] + over["unfinished"] and over["unfinished"] > 1000,
              "overload: %s offered, %s unfinished" % (over["offered"], over["unfinished"]))
     c.expect(r["workloads"][0]["most_waiting"] >= over["unfinished"] - 16, "overload: most_waiting")
+    # What is late completes in a drain that is long enough, and the line was no faster for it.
+    late = c.experiment(text % (20000, "deterministic", 20, ""))["all"]
+    c.expect(late["unfinished"] == 0 and late["completed"] == late["offered"] == over["offered"], "overload: %s" % late)
+    c.expect(0.97 * bound < late["goodput_gbps"] <= bound, "overload and drained: %.3f Gb/s of %.3f" %
+             (late["goodput_gbps"], bound))
 
 
 # ---------------------------------------------------------------- against captures and counters
