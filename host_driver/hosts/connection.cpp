@@ -122,6 +122,9 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
     throw sim::config_error(std::string("there are no GIDs of RoCE ") +
                             (options.roce == host_driver::roce_types::v1 ? "v1" : "v2") +
                             ": adapter.port.roce_v2 or driver.roce_mode excludes them");
+  if (e.gid_index == -ENOSPC)
+    throw sim::config_error("the GID table of the function has " + std::to_string(e.device->port(e.port).gid_rows) +
+                            " entries, which are taken: fewer functions (--functions) leave more to each");
   require(e.gid_index, "add address");
 }
 }  // namespace
@@ -238,7 +241,9 @@ buffer make_buffer(const endpoint& e, std::size_t bytes) {
   if (e.pd == nullptr) throw sim::config_error("make_buffer: the host has no address yet, set_address comes first");
   buffer b;
   b.memory = e.device->allocate_buffer(bytes);
-  if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
+  if (b.memory.pointer == nullptr)
+    throw sim::config_error("host memory has no room for a buffer of " + std::to_string(bytes) +
+                            " bytes more: less of regions, messages, queue pairs or depth is needed");
   b.region = require_made(*e.device,
                           e.device->reg_mr(e.pd, b.memory.pointer, bytes,
                                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |

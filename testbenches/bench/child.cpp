@@ -2,11 +2,13 @@
 #include "testbenches/bench/child.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <thread>
@@ -42,8 +44,13 @@ child::child(const std::function<std::string()>& body) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::runtime_error("no pipe can be opened");
   std::fflush(nullptr);
+  const pid_t parent = ::getpid();
   process_ = ::fork();
-  if (process_ == 0) run(body, ends[1]);
+  if (process_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would read what it finds
+    if (::getppid() != parent) ::_exit(1);
+    run(body, ends[1]);
+  }
   ::close(ends[1]);
   pipe_ = ends[0];
   if (process_ > 0) return;

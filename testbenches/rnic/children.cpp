@@ -3,12 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -18,22 +19,30 @@
 
 namespace rnic::program {
 
+namespace {
+
+bool open_as(int descriptor, const std::string& file) {
+  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  return opened >= 0 && dup2(opened, descriptor) >= 0;
+}
+
+}  // namespace
+
 pid_t begin(const own_run& run) {
   std::vector<std::string> arguments{"rnic"};
   arguments.insert(arguments.end(), run.arguments.begin(), run.arguments.end());
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  constexpr int anew = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, run.out.c_str(), anew, 0644);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, run.errors.c_str(), anew, 0644);
-  pid_t process = -1;
-  const int error = posix_spawn(&process, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) throw usage_error(fmt::format("no process: {}", std::strerror(error)));
-  return process;
+  const pid_t parent = getpid(), process = fork();
+  if (process < 0) throw usage_error(fmt::format("no process: {}", std::strerror(errno)));
+  if (process != 0) return process;
+  // Whoever ends this program, by whatever signal, ends its runs: they would go on to write into its folder.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == parent && open_as(STDOUT_FILENO, run.out) && open_as(STDERR_FILENO, run.errors))
+    execv("/proc/self/exe", argv.data());
+  constexpr int not_begun = 127;
+  _exit(not_begun);
 }
 
 int wait_for(pid_t process) {

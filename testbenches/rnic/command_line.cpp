@@ -11,6 +11,7 @@
 #include "model/sim/check.h"
 #include "model/version/version.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/option_groups.h"
 #include "tlm/capture.h"
 
@@ -50,6 +51,15 @@ std::string command_line::names() const {
 }
 
 int command_line::run(const std::vector<std::string>& arguments) {
+  forget_named_files();
+  const int status = execute(arguments);
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return status;
+  std::fprintf(stderr, "rnic: standard output: writing failed\n");
+  return status == 0 ? 2 : status;
+}
+
+int command_line::execute(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv;
   for (const std::string& a : arguments) argv.push_back(a.c_str());
   try {
@@ -83,6 +93,7 @@ int command_line::run(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 1;
   } catch (const std::exception& e) {
+    if (std::ferror(stdout) != 0) return 0;  // told by run()
     std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
     return 3;
   }

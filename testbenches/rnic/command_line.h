@@ -39,6 +39,7 @@ class command_line {
     CLI::App* app;
     std::function<int()> run;
   };
+  int execute(const std::vector<std::string>& arguments);
   std::string names() const;
 
   std::string where_;

@@ -6,6 +6,7 @@
 
 #include "model/sim/check.h"
 #include "model/sim/toml_text.h"
+#include "testbenches/rnic/named_files.h"
 
 namespace rnic::program {
 
@@ -68,6 +69,7 @@ void side_parameters::set(const std::vector<setting>& settings, const std::strin
 }
 
 void side_parameters::load_toml(const std::string& file) {
+  name_input(file);
   const toml::table root = sim::read_toml(file, [&] { return toml::parse_file(file); });
   set(sim::settings_in(root, file), file);
 }

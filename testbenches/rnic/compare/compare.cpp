@@ -2,6 +2,7 @@
 // `rnic compare`: two results, field by field.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -42,6 +43,7 @@ class comparison {
   }
 
   std::vector<difference> run(const nlohmann::json& reference, const nlohmann::json& other) const {
+    check_fields(fields_of(reference), fields_of(other));
     std::vector<difference> all;
     std::map<std::string, nlohmann::json> theirs;
     for (auto& [name, value] : fields_of(other))
@@ -70,6 +72,16 @@ class comparison {
     if (number.empty() || *end != 0 || !(percent >= 0))
       throw usage_error(fmt::format("--tolerance: '{}': expected PERCENT or FIELD=PERCENT, from 0", text));
     return {equals == std::string::npos ? "*" : text.substr(0, equals), percent};
+  }
+
+  /// A field that is asked for and is in neither file is a mistake in its name: what it was to guard is not guarded.
+  void check_fields(const named_fields& reference, const named_fields& other) const {
+    for (const std::string& pattern : options_.fields) {
+      const auto is_there = [&pattern](const auto& field) { return matches(pattern, field.first); };
+      if (std::none_of(reference.begin(), reference.end(), is_there) &&
+          std::none_of(other.begin(), other.end(), is_there))
+        throw usage_error("--field: there is no such field in either file: " + pattern);
+    }
   }
 
   bool is_compared(const std::string& name) const {
@@ -174,7 +186,11 @@ int run_compare(const compare_options& o) {
   check_writable(written, o.json_file);
   check_writable(written, o.junit_file);
   const std::vector<difference> all = comparison(o).run(read_result(o.reference), read_result(o.other));
-  if (all.empty()) throw usage_error("--field: there is no such field in either file");
+  const auto is_in_both = [](const difference& d) {
+    return d.is == difference::verdict::within || d.is == difference::verdict::beyond;
+  };
+  if (std::none_of(all.begin(), all.end(), is_in_both))
+    throw usage_error(o.reference + " and " + o.other + ": have no field in common that is to be compared");
   std::size_t faults = 0, new_ones = 0;
   nlohmann::json differing = nlohmann::json::array();
   for (const difference& d : all) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/named_files.h"
 
 namespace rnic::program {
 
@@ -63,6 +64,7 @@ bool matches(const std::string& pattern, const std::string& field) {
 }
 
 nlohmann::json read_result(const std::string& file) {
+  name_input(file);
   std::ifstream in(file);
   if (!in) throw usage_error(file + ": cannot be read");
   const nlohmann::json result = nlohmann::json::parse(in, nullptr, false);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "testbenches/rnic/fabric/networks.h"
+#include "testbenches/rnic/named_files.h"
 
 namespace rnic::program {
 
@@ -97,6 +98,7 @@ std::string network_names() {
 std::string fabric_text(const std::string& file) {
   for (const network_text& n : networks)
     if (file == n.name) return n.text;
+  name_input(file);
   std::ifstream in(file);
   std::stringstream text;
   text << in.rdbuf();

@@ -35,10 +35,11 @@ int show_connections(const cma_options& o, const char* command,
   check_writable(o.host.common, o.host.common.json_file);
   nlohmann::json result = run_header(command, o.host.common);
   inspect(o.host, [&](hosts::two_nodes& system, device& d) {
-    if (o.device != device_name(system))
+    if (!o.device.empty() && o.device != device_name(system))
       throw usage_error(fmt::format("-d: '{}': the host has {}", o.device, device_name(system)));
     if (o.port == 0 || o.port > d.num_ports())
-      throw usage_error(fmt::format("-p: {}: {} has port 1{}", o.port, o.device, d.num_ports() > 1 ? " and 2" : ""));
+      throw usage_error(
+          fmt::format("-p: {}: {} has port 1{}", o.port, device_name(system), d.num_ports() > 1 ? " and 2" : ""));
     cm::cma connections(d);
     change_and_show(connections, result);
   });
@@ -138,7 +139,7 @@ CLI::Option* add_connections(command_line& line, const char* name, const char* w
                              const char* set, const char* what_is_set) {
   auto& o = line.keep(cma_options{});
   CLI::App& command = add_device_command(line, name, what, o.host);
-  command.add_option("-d", o.device, "The device")->type_name("DEV")->capture_default_str();
+  command.add_option("-d", o.device, "The device: the host's when it is left out")->type_name("DEV");
   command.add_option("-p", o.port, "Its port")->type_name("PORT")->capture_default_str();
   line.on(command, [&o, run] { return run(o); });
   return command.add_option(set, o.value, what_is_set);

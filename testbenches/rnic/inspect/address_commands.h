@@ -22,7 +22,7 @@ struct compat_gid_options {
 /// Its cma_roce_mode and cma_roce_tos.
 struct cma_options {
   inspect_options host;
-  std::string device = "mlx4_0";
+  std::string device;  ///< empty: that of the host
   unsigned port = 1;
   int value = -1;  ///< 1 or 2; ToS; -1: is not changed
 };

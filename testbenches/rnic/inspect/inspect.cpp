@@ -97,7 +97,9 @@ void put_file(const std::filesystem::path& at, const std::string& text) {
 /// Of a port, or of the device (0).
 void put_hw_counters(const std::filesystem::path& at, device& d, unsigned port) {
   std::vector<host_driver::hw_counter> counters;
-  hosts::require(query_hw_counters(d, port, &counters), "query_hw_counters");
+  const int error = query_hw_counters(d, port, &counters);
+  if (error == -EOPNOTSUPP) return;  // a virtual function has none (ib/main.c: mlx4_ib_alloc_diag_counters)
+  hosts::require(error, "query_hw_counters");
   for (const host_driver::hw_counter& c : counters) put_file(at / "hw_counters" / c.name, std::to_string(c.value));
 }
 
@@ -265,11 +267,26 @@ int run_ibdev2netdev(const inspect_options& o) {
 }
 
 /// The device's directory below class/infiniband, and that of rdma_cm below kernel/config.
+/// Devices that an earlier run wrote: what this one has no file for would stay beside its files.
+void remove_devices(const std::filesystem::path& root) {
+  namespace fs = std::filesystem;
+  const fs::path devices = root / "class" / "infiniband";
+  if (!fs::is_directory(devices)) return;
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& e : fs::directory_iterator(devices))
+    if (e.path().filename().string().rfind("mlx4_", 0) == 0 && fs::exists(e.path() / "fw_ver")) old.push_back(e.path());
+  for (const fs::path& device : old) {
+    fs::remove_all(device);
+    fs::remove_all(root / "kernel" / "config" / "rdma_cm" / device.filename());
+  }
+}
+
 int run_sysfs(const inspect_options& o) {
   const std::filesystem::path root(o.directory);
   if (std::filesystem::exists(root) && !o.common.overwrite)
     throw usage_error(fmt::format("{}: exists; --overwrite replaces its files", o.directory));
   inspect(o, [&](hosts::two_nodes& system, device& d) {
+    remove_devices(root);
     const ibv_device_attr a = attributes_of(d);
     const std::filesystem::path at = root / "class" / "infiniband" / device_name(system);
     put_file(at / "fw_ver", a.fw_ver);

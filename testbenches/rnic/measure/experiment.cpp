@@ -10,6 +10,7 @@
 
 #include "model/abi/queues.h"
 #include "model/sim/use.h"
+#include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -122,7 +123,10 @@ void print_warnings(const std::vector<std::string>& warnings) {
 fabric::fault_plan faults_from(const fault_options& faults) {
   using fabric::fault_action;
   fabric::fault_plan plan;
-  if (!faults.file.empty()) plan = fabric::load_fault_plan(faults.file);
+  if (!faults.file.empty()) {
+    name_input(faults.file);
+    plan = fabric::load_fault_plan(faults.file);
+  }
   plan.capture_before |= faults.pcap_before;
   const std::pair<fault_action, double> rates[] = {{fault_action::drop, faults.drop},
                                                    {fault_action::duplicate, faults.duplicate},

@@ -58,6 +58,11 @@ int run_replay(const replay_options& options) {
   traffic_options traffic;
   traffic.ports = {options.port};
   settings.system = system_from(options.common, traffic, demand{}, nullptr, one_adapter);
+  if (settings.system.node.function != 0u)
+    throw usage_error(
+        "--function: a capture is replayed by the physical function, 0: queue pairs have the capture's numbers, of "
+        "which "
+        "a virtual function owns few");
   settings.captured_timing = options.timing == "captured";
   for (const compared_field& field : compared_fields())
     if (std::count(options.ignore.begin(), options.ignore.end(), field.name) != 0) settings.ignored.insert(field.kind);

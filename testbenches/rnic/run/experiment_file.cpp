@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/run/workload_table.h"
 
@@ -60,6 +61,7 @@ experiment_file parse_experiment(const std::string& text, const std::string& nam
 }
 
 std::string experiment_text(const std::string& file) {
+  name_input(file);
   std::ifstream in(file);
   std::stringstream text;
   text << in.rdbuf();

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "host_driver/workloads/limits.h"
+#include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
@@ -87,6 +88,7 @@ message_sizes distributed_sizes(const section& s, const toml::node& node, const 
   try {
     std::ifstream in(name);
     if (!in) return message_sizes::published(name);
+    name_input(name);
     std::vector<message_sizes::point> points;
     double bytes = 0, percent = 0;
     while (in >> bytes >> percent) {

@@ -53,6 +53,19 @@ std::string for_shell(const std::string& text) {
   return quoted + "'";
 }
 
+/// At most: the same results make another table then.
+bool differ_in_columns(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  try {
+    toml::table a = toml::parse(one), b = toml::parse(other);
+    a.erase("columns");
+    b.erase("columns");
+    return a == b;
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
 class sweep_run {
  public:
   sweep_run(const sweep_options& o, const sweep_file& f)
@@ -75,19 +88,27 @@ class sweep_run {
   void prepare() {
     const fs::path own = folder_ / "sweep.toml", experiment = folder_ / "experiment.toml";
     if (fs::exists(folder_) && !fs::is_empty(folder_) &&
-        (content(own) != file_.text || content(experiment) != file_.experiment))
+        (!differ_in_columns(content(own), file_.text) || content(experiment) != file_.experiment))
       throw usage_error(options_.folder + ": holds something else than this sweep; give another --out");
     std::error_code error;
     fs::create_directories(folder_ / "points", error);
     if (error) throw usage_error(options_.folder + ": cannot be made: " + error.message());
-    if (fs::exists(own)) return;
+    if (fs::exists(own) && content(own) == file_.text) return;
     write(experiment, file_.experiment);
     write(own, file_.text);
   }
 
-  /// Its result is there, from the same experiment.
-  bool is_done(unsigned point) const {
+  /// It has ended, with the same experiment.
+  bool has_ended(unsigned point) const {
     return fs::exists(of(point, ".status")) && content(of(point, ".toml")) == points_[point - 1].text;
+  }
+  /// In one piece: neither taken away since, nor lost with a machine that stopped before it was on its disk.
+  bool has_result(unsigned point) const { return nlohmann::json::accept(content(of(point, ".json"))); }
+  /// It need not run any more. One that crashed did so for reasons that may have gone: memory, its node.
+  bool is_done(unsigned point) const {
+    if (!has_ended(point)) return false;
+    const std::string status = content(of(point, ".status"));
+    return status == "failed\n" || status == "refused\n" || (status == "ok\n" && has_result(point));
   }
 
   own_run run_of(unsigned point) const {
@@ -155,15 +176,23 @@ class sweep_run {
     sweep_row r;
     r.point = point;
     r.values = points_[point - 1].values;
-    r.status = is_done(point) ? content(of(point, ".status")) : "missing\n";
-    r.status.pop_back();
+    r.status = has_ended(point) ? content(of(point, ".status")) : std::string();
+    if (!r.status.empty()) r.status.pop_back();
+    if (r.status.empty() || (r.status == "ok" && !has_result(point))) r.status = "missing";
     if (r.status != "ok" && r.status != "missing") r.error = last_line(of(point, ".log"));
-    if (!fs::exists(of(point, ".json")) || r.status == "missing") return r;
+    if (r.status == "missing" || !has_result(point)) return r;
     for (auto& [name, value] : fields_of(read_result(of(point, ".json")))) {
       const auto asked = [&name = name](const std::string& pattern) { return matches(pattern, name); };
       if (std::any_of(file_.columns.begin(), file_.columns.end(), asked)) r.fields.emplace_back(name, value);
     }
     return r;
+  }
+
+  static bool has_column(const sweep_table& t, const std::string& pattern) {
+    return std::any_of(t.rows.begin(), t.rows.end(), [&pattern](const sweep_row& r) {
+      return std::any_of(r.fields.begin(), r.fields.end(),
+                         [&pattern](const auto& field) { return matches(pattern, field.first); });
+    });
   }
 
   int collect() {
@@ -188,6 +217,10 @@ class sweep_run {
     for (const auto& [status, n] : count) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", n, status);
     fmt::print("{} points: {}; sweep.csv, sweep.json and sweep.sqlite are in {}\n", points_.size(), words,
                options_.folder);
+    for (const std::string& pattern : file_.columns)
+      if (first == nullptr && !has_column(t, pattern))
+        throw usage_error(options_.file + ": columns: '" + pattern + "' is no field of any result; with another one " +
+                          "the same results are used");
     if (first == nullptr) return 0;
     fmt::print(stderr, "rnic: point {} {}: {}\n", first->point, first->status,
                first->error.empty() ? "no result" : first->error);

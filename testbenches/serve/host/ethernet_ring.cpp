@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host_driver/device.h"
+#include "model/sim/check.h"
 #include "testbenches/serve/host/application.h"
 
 namespace rnic::serve {
@@ -48,8 +49,14 @@ ethernet_ring::ethernet_ring(const hosts::endpoint& at, receiver take)
 void ethernet_ring::listen(const mac_address& mac) {
   if (std::find(heard_.begin(), heard_.end(), mac) != heard_.end()) return;
   heard_.push_back(mac);
-  made(at_.device->create_flow(qp_, at_.port, mac), "create_flow");
-  if (at_.device->is_bonded()) made(at_.device->create_flow(qp_, 3 - at_.port, mac), "create_flow");
+  const auto steer = [this, &mac](unsigned port) {
+    if (at_.device->create_flow(qp_, port, mac) == nullptr)
+      throw sim::config_error(
+          "--functions: a function has too few steering rules for a network interface, which needs " +
+          std::to_string(heard_.size()) + ": fewer functions leave more to each");
+  };
+  steer(at_.port);
+  if (at_.device->is_bonded()) steer(3 - at_.port);
 }
 
 void ethernet_ring::listen_for(const host_driver::gid_bytes& address) {
