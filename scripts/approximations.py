@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists what the model approximates: every comment `// Approximation: ...` of the sources, in model/README.md.
-
-Without arguments: says whether the list is current (exit status 1 when it is not). With --write: writes it."""
+"""Lists what the model approximates: every comment `// Approximation: ...` of the sources, in model/README.md. Says
+whether the list there is current, with exit status 1 when it is not."""
 import pathlib
 import re
 import sys
+
+import arguments
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README = ROOT / "model" / "README.md"
@@ -39,13 +40,16 @@ def listing():
 
 
 def main():
+    options = arguments.parser(__doc__)
+    options.add_argument("--write", action="store_true", help="write the list where it is not")
+    write = options.parse_args().write
     text = README.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
     wanted = head + BEGIN + listing() + END + tail
     if wanted == text:
         return 0
-    if "--write" in sys.argv[1:]:
+    if write:
         README.write_text(wanted, encoding="utf-8")
         return 0
     print("model/README.md: the list of approximations is not current; run scripts/approximations.py --write", file=sys.stderr)

@@ -13,6 +13,8 @@ import pathlib
 import re
 import sys
 
+import arguments
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPS = ("model", "tlm", "rtl", "firmware", "host_driver", "testbenches")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
@@ -171,6 +173,7 @@ def self_test():
 
 
 def main():
+    arguments.parser(__doc__).parse_args()
     errors = self_test()
     for top in TOPS:
         for file in sorted((ROOT / top).rglob("*")):

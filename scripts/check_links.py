@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import arguments
+
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -34,6 +36,7 @@ def wrong_links(path):
 
 
 def main():
+    arguments.parser(__doc__).parse_args()
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True,
                             text=True, check=True).stdout.split("\n")
     wrong = [w for name in listed if name and (ROOT / name).exists() for w in wrong_links(ROOT / name)]

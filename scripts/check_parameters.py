@@ -8,6 +8,8 @@ import pathlib
 import re
 import sys
 
+import arguments
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Fields that have their name, and are checked, in another place.
@@ -140,6 +142,7 @@ class block {
 
 
 def main():
+    arguments.parser(__doc__).parse_args()
     files = {p: p.read_text(encoding="utf-8") for top in ("model", "host_driver", "firmware", "tlm")
              for p in sorted((ROOT / top).rglob("*.h"))}
     out, parameters = faults(files)

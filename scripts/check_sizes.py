@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import arguments
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPS = ("model", "tlm", "rtl")
 METHODS, FIELDS = 30, 25
@@ -136,12 +138,12 @@ def self_test():
 
 
 def main():
-    if sys.argv[1:] == ["--self-test"]:
+    options = arguments.parser(__doc__)
+    options.add_argument("--self-test", action="store_true", help="whether it finds what it should, in classes of its own")
+    if options.parse_args().self_test:
         out = self_test()
-    elif not sys.argv[1:]:
-        out = [line.removeprefix(f"{ROOT}/") for line in faults([ROOT / top for top in TOPS], EXEMPT)]
     else:
-        out = ["usage: check_sizes.py [--self-test]"]
+        out = [line.removeprefix(f"{ROOT}/") for line in faults([ROOT / top for top in TOPS], EXEMPT)]
     for line in out:
         print(line)
     return 1 if out else 0

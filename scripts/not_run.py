@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says in one line how many tests of a run did not run, and why; nothing when all ran.
-
-usage: not_run.py FILE, which is what ctest --output-junit has written.
-"""
+"""Says in one line how many tests of a run did not run, and why; nothing when all ran."""
 import re
 import sys
 import xml.etree.ElementTree
+
+import arguments
 
 
 def reason_of(case):
@@ -17,12 +16,13 @@ def reason_of(case):
 
 
 def main():
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: not_run.py FILE")
+    options = arguments.parser(__doc__)
+    options.add_argument("file", metavar="FILE", help="what ctest --output-junit has written")
+    file = options.parse_args().file
     try:
-        cases = xml.etree.ElementTree.parse(sys.argv[1]).getroot().findall("testcase")
+        cases = xml.etree.ElementTree.parse(file).getroot().findall("testcase")
     except (OSError, xml.etree.ElementTree.ParseError) as e:
-        raise SystemExit("not_run.py: %s: %s" % (sys.argv[1], e))
+        raise SystemExit("not_run.py: %s: %s" % (file, e))
     reasons = {}
     for case in cases:
         if case.get("status") not in ("run", "fail"):

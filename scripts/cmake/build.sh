@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
-# What the scripts that build have in common. They set `who`, their name, and `log`, and stand in the tree's root.
+# What the scripts that build have in common. `who` is their name (scripts/arguments.sh); they set `log`, and stand in the
+# tree's root.
 
 fail() {
   echo "$who: error: $*" >&2
