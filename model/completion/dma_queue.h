@@ -18,10 +18,13 @@ namespace rnic::completion {
 /// A queue of `depth` requests, which go to the DMA engine in the order in which they were decided, one a cycle: an
 /// entry of a queue when the latency of the pipeline that made it is over, a read a cycle after it was asked for.
 ///
-/// Memory: the queue; one request in and one out a cycle from each of CQ engine, EQ engine and queue control.
+/// Memory: the queue; one request out a cycle. What may come in a cycle, in this order: of queue control a fence for
+/// each halted queue that has not asked yet, 8 CQs and 8 EQs at most; of the EQ engine a write; of the CQ engine a
+/// request of each source up to the first that makes a write: that write, and before it a read of a consumer index for
+/// each source whose CQ looks full (of two sources two reads, or a read and a write).
 ///
-/// Stalls: the channel to the DMA engine is full. While `has_room` is false neither engine decides for an entry; the
-/// last place is for the read of a consumer index.
+/// Stalls: the channel to the DMA engine is full. While `has_room` is false neither engine looks at a request and no
+/// fence is asked for: each asks in front of every request, so one place of the queue is never used.
 ///
 /// Span mark: "completion", when the write of a CQE leaves; what cq_engine notes.
 class dma_queue {

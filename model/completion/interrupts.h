@@ -21,7 +21,8 @@ namespace rnic::completion {
 /// Interrupts are sent in the order in which they were decided, one a cycle, each after all EQEs that were decided
 /// before it have entered the posted queue.
 ///
-/// Memory: a queue of `depth` interrupts, written by EQ engine, doorbells and moderation.
+/// Memory: a queue of `depth` interrupts, `write_depth` and `event_depth` together (completion_config), written by EQ
+/// engine, doorbells and moderation.
 ///
 /// Stalls: while the queue is full none of the three goes on; it waits for the writes of EQEs and for the channel.
 ///

@@ -17,10 +17,11 @@ namespace rnic::doorbell {
 
 /// Data sheet. Part of the doorbell decoder, in whose turn it works.
 ///
-/// A buffer becomes a send doorbell with its descriptor when all 64-byte lines of the descriptor are in; when a buffer
-/// is written again before that, or its place is needed, it becomes a plain doorbell (the same descriptor is in host
-/// memory, adapter data plane A.1.2). What comes of a descriptor after it has lost its place is dropped: the next one
-/// in that buffer begins without it.
+/// A buffer becomes a send doorbell with its descriptor when all 64-byte lines of the descriptor are in, in the cycle
+/// of the last one. When a buffer is written again before that, its place is needed, or its length is none that fits,
+/// it becomes a plain doorbell (the same descriptor is in host memory, adapter data plane A.1.2) if its first 8 bytes
+/// are in, which name the queue pair; without them the doorbell is lost. What comes of a descriptor whose first 8 bytes
+/// were in after it has lost its place is dropped: the next one in that buffer begins without it.
 ///
 /// Memories: `depth` buffers of 256 bytes, compared as a whole by each store; as many remainders, the next one takes
 /// the place of the oldest.

@@ -39,8 +39,10 @@ struct config {
 ///
 /// Ports: writes to BAR2 in; doorbells of send queues to the scheduler, of completion and event queues to completion.
 ///
-/// One write at a time (server `decoder`): a doorbell register in `decode_cycles`, a BlueFlame store in
-/// `bf_line_cycles` for each line of 64 bytes. Writes that are no doorbell change nothing but a counter.
+/// One write at a time (server `decoder`). It is decoded in one cycle, in which the doorbell that comes of it goes out.
+/// The next write is decoded `decode_cycles` later at the earliest, behind a write to the doorbell registers, or
+/// `bf_line_cycles` for each started 64 bytes of a write beyond these, where BlueFlame is. Writes that are no doorbell
+/// change nothing but a counter, and hold the decoder as long.
 ///
 /// Parts, each with a data sheet of its own: `blueflame_buffers`, `queue_doorbells`.
 ///

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t default_stride = 0x0400;
 
 // Of the device, at port 0.
 inline constexpr std::uint32_t group_steering = 0x0240;   ///< 1: B0, unicast addresses are looked up as groups are
-inline constexpr std::uint32_t group_hash_bits = 0x0244;  ///< log2 of the buckets (command/mgid_hash.h)
+inline constexpr std::uint32_t group_hash_bits = 0x0244;  ///< log2 of the buckets (icm/mgid_hash.h)
 inline constexpr std::uint32_t group_written = 0x0248;    ///< write: index of an entry (transport_cr.h, mcg_written)
 inline constexpr std::uint32_t reset = 0x024c;            ///< write 1: as after power-up, frames inside are gone
 inline constexpr std::uint32_t flows = 0x0300;  ///< flow table: flow_cr.h; when enabled, in place of all above

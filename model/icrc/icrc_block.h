@@ -30,8 +30,8 @@ namespace rnic::icrc {
 /// one beat after the last of the next frame, and the frame leaves whole when there is room. The engine is then blocked
 /// by "port 1" or "port 2".
 ///
-/// Ports: an input a source, an output a port, one frame a cycle each. Stages: those of the engine (icrc_engine_if.h,
-/// the interface of its RTL as well), pipeline_cycles; initiation interval: the beats of a frame. Memories: the frames
+/// Ports: an input a source, an output a port, one frame a cycle each. Stages: those of the engine (icrc_if.h, the
+/// interface of its RTL as well), pipeline_cycles; initiation interval: the beats of a frame. Memories: the frames
 /// inside (engine_stage). Counters: frames_inserted, frames_passed, beats.
 class icrc_insert final : public sim::clocked_block {
  public:

@@ -24,7 +24,8 @@ namespace rnic::mac {
 /// cycle in which a queue got shorter a frame that found it full is accepted. When a frame starts, its source gets a
 /// credit. While the link is down a frame a cycle is dropped.
 ///
-/// Memories: eight queues (egress), one frame in and one out a cycle.
+/// Memories: eight queues (egress), one a priority, of `egress_frames` places for each of two sources; one frame in and
+/// one out a cycle.
 ///
 /// Stalls: the queue of the frame in front is full; the line is busy; a priority is paused or held; there is no room
 /// for a credit.

@@ -19,13 +19,15 @@ namespace rnic::mac {
 ///
 /// Stages: into the queue of its priority, one frame a cycle; choose, one frame a cycle in turn among the priorities
 /// whose ingress buffer is not above XOFF; turn, a beat of `datapath_bytes` a cycle (server `turn`), no beat before it
-/// is there; `turn_cycles` behind its last beat a frame is at the receiver's check. What comes from there on is the
-/// same as for frames of the line, but that these have no FCS. When a frame starts, its source gets a credit. While the
-/// link is down a frame a cycle is dropped.
+/// is there; `turn_cycles` behind its last beat a frame is at the receiver's check, a cycle later one of a single beat
+/// that is there when the frame starts. What comes from there on is the same as for frames of the line, but that these
+/// have no FCS. When a frame starts, its source gets a credit. While the link is down a frame a cycle is dropped.
 ///
 /// The line, its pauses and the shares of its classes are nothing to these frames.
 ///
-/// Memories: eight queues (egress), one frame in and one out a cycle; the frame in turn.
+/// Memories: eight queues (egress), one a priority, of 4 * `egress_frames` places: for frames of two sources, by their
+/// credits, and for as many copies of frames for the line; one frame in and one out a cycle; the frame in turn. A copy
+/// that finds its queue full is dropped (drop_overflow of the port).
 ///
 /// Stalls: the buffer is above XOFF; the last beats of the frame in turn; there is no room for a credit.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one end of a PCIe link does to the other, as plain calls: the TLM sockets carry the same two
-// (tlm/pcie_socket.h).
+// (model/payload/pcie_socket.h).
 #pragma once
 
 #include <cstdint>

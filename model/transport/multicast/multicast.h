@@ -24,7 +24,7 @@
 namespace rnic::transport {
 
 struct multicast_config {
-  unsigned bytes_per_cycle = 16;  ///< the datapath's: adapter.responder.bytes_per_cycle
+  unsigned bytes_per_cycle = 16;  ///< the datapath's: adapter.datapath_bytes
   icm::context_cache_config groups{64, 4, 1, 0, 1, "design: multicast group table"};
   flow::flow_table_config flows;
   /// Datagrams that wait for the copies of the one before them.
