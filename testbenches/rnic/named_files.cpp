@@ -13,7 +13,6 @@ namespace rnic::program {
 namespace {
 
 namespace fs = std::filesystem;
-using bench::usage_error;
 
 struct {
   std::vector<fs::path> read, written;

@@ -28,7 +28,7 @@ namespace rnic::transport {
 ///
 /// Ports, each of one item a cycle: packets and pieces in (the pieces of a packet in order, behind those of the packet
 /// before), verdicts in; frames out; what has left, events, addresses known; address translation, DMA (reads only),
-/// revocation of keys. Two read ports of the memory of withdrawals.
+/// revocation of keys. Three read ports of the memory of withdrawals.
 ///
 /// Stages: accept, into the queue of packets (cycle 0); ask, one address a cycle, packet by packet (0 for a packet that
 /// finds nobody in front of it); translation; read, one DMA request a cycle (two for a piece across a page); memory;

@@ -23,7 +23,8 @@ void gather_fetch::take_address() {
   const icm::translate_response& r = to_.translate.response.front();
   gather_slot& s = queue_.at(static_cast<std::uint32_t>(r.tag >> place_bits));
   const bool ok = r.status == icm::translate_status::ok;
-  const unsigned reads = ok ? r.count : 0;
+  const bool needs = parts_ != 0 || !queue_.withdrawn(s);
+  const unsigned reads = ok && needs ? r.count : 0;
   const bool last = parts_ + 1 >= reads;
   if (last && tells_addresses_ && !to_.addresses.claim()) return;
   if (parts_ != reads && !to_.dma.request.claim()) return;
@@ -55,7 +56,8 @@ void gather_fetch::take_address() {
 const char* gather_fetch::read_held_up_by() const {
   if (!to_.translate.response.can_pop()) return nullptr;
   const icm::translate_response& r = to_.translate.response.front();
-  const unsigned reads = r.status == icm::translate_status::ok ? r.count : 0;
+  const bool needs = parts_ != 0 || !queue_.at(static_cast<std::uint32_t>(r.tag >> place_bits)).dropped;
+  const unsigned reads = r.status == icm::translate_status::ok && needs ? r.count : 0;
   if (parts_ + 1 >= reads && tells_addresses_ && !to_.addresses.can_push()) return "requester";
   return parts_ != reads && !to_.dma.request.can_push() ? "dma" : nullptr;
 }

@@ -32,8 +32,8 @@ struct gather_counters {
 /// Data sheet. Part of gather.
 ///
 /// A queue of `gather_depth` packets, by number: accept writes one at its end, ask works on the first whose pieces are
-/// not all asked for (`asking`), answers of translation and memory find theirs, and the oldest leaves. Those two look
-/// each at one entry of the memory of withdrawals, which has two read ports for them.
+/// not all asked for (`asking`), answers of translation and memory find theirs, and the oldest leaves. What
+/// asks, what has an address and what leaves look each at one entry of the memory of withdrawals, by a read port each.
 class gather_queue {
  public:
   gather_queue(sim::clocked_block& owner, std::size_t depth, withdrawals& withdrawn)

@@ -16,7 +16,7 @@ struct requester_memories {
       : descriptors(c.processing_units), withdrawn(c.log_qps), lists(c.scatter_lists) {}
 
   descriptor_memory descriptors;  ///< descriptor fetch has the port to write, each processing unit one to read
-  withdrawals withdrawn;          ///< go-back has the port to write, gather two to read
+  withdrawals withdrawn;          ///< go-back has the port to write, gather three to read
   scatter_lists lists;            ///< the message table has one port, scatter the other
 };
 

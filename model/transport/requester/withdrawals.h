@@ -14,8 +14,8 @@ namespace rnic::transport {
 
 /// An entry a queue pair: the packets that have a number in [first, behind). Packets of all queue pairs are numbered as
 /// they are started. Written by go-back, which owns the memory and counts its writes (`withdrawal_ports` a cycle);
-/// gather has two ports to read (what asks for addresses, what leaves) and sees what was written a cycle later. A write
-/// ticks gather, since a packet may be waiting for what it needs no more.
+/// gather has three ports to read (what asks for addresses, what reads, what leaves) and sees what was written a cycle
+/// later. A write ticks gather, since a packet may be waiting for what it needs no more.
 class withdrawals {
  public:
   explicit withdrawals(unsigned log_qps) : mask_((1u << log_qps) - 1), pages_((std::size_t{1} << log_qps) / page) {}

@@ -13,8 +13,6 @@ namespace rnic::program {
 
 namespace {
 
-using named_fields = std::vector<std::pair<std::string, nlohmann::json>>;
-
 /// What tells an element of a list from the others; empty: nothing does.
 std::string key_of(const nlohmann::json& element) {
   if (!element.is_object()) return {};
@@ -53,7 +51,7 @@ void collect(const nlohmann::json& of, const std::string& name, named_fields& al
 
 }  // namespace
 
-std::vector<std::pair<std::string, nlohmann::json>> fields_of(const nlohmann::json& result) {
+named_fields fields_of(const nlohmann::json& result) {
   named_fields all;
   collect(result, "", all);
   return all;

@@ -9,9 +9,11 @@
 
 namespace rnic::program {
 
+using named_fields = std::vector<std::pair<std::string, nlohmann::json>>;
+
 /// In the order of the file. An element of a list is called by what tells it from the others (its name, id, size, or
 /// its two hosts), else by its number from 0; one whose name is there already has its number behind that.
-std::vector<std::pair<std::string, nlohmann::json>> fields_of(const nlohmann::json& result);
+named_fields fields_of(const nlohmann::json& result);
 
 /// `pattern` with * for any text, ? for any letter.
 bool matches(const std::string& pattern, const std::string& field);
