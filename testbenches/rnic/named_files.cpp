@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "testbenches/bench/link_target.h"
 #include "testbenches/bench/usage_error.h"
 
 namespace rnic::program {
@@ -21,7 +22,8 @@ struct {
 /// As they are named, or by other names or links.
 bool is_one(const fs::path& a, const fs::path& b) {
   std::error_code ignored;
-  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+  return fs::equivalent(a, b, ignored) ||
+         fs::weakly_canonical(bench::link_target(a), ignored) == fs::weakly_canonical(bench::link_target(b), ignored);
 }
 bool has(const std::vector<fs::path>& all, const fs::path& one) {
   return std::any_of(all.begin(), all.end(), [&one](const fs::path& p) { return is_one(p, one); });

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/version/version.h"
+#include "testbenches/bench/link_target.h"
 #include "testbenches/rnic/named_files.h"
 
 namespace rnic::program {
@@ -217,13 +218,13 @@ nlohmann::json standstills_json(const std::vector<std::pair<std::string, double>
 void check_writable(const common_options& options, const std::string& file) {
   if (file.empty()) return;
   name_result(file);
-  if (!options.overwrite && std::filesystem::exists(file))
-    throw usage_error(file + ": exists already; give another name or --overwrite");
+  const bool is_there = std::filesystem::exists(file);
+  if (!options.overwrite && is_there) throw usage_error(file + ": exists already; give another name or --overwrite");
   if (std::filesystem::is_fifo(file)) return;  // to open it is to begin: who reads would find its end
   std::ofstream probe(file, std::ios::app);
   if (!probe) throw usage_error(file + ": cannot be written");
   probe.close();
-  if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) std::filesystem::remove(file);
+  if (!is_there) std::filesystem::remove(bench::link_target(file));
 }
 
 void write_json(const std::string& file, const nlohmann::json& results) {

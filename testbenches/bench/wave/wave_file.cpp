@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "testbenches/bench/link_target.h"
 #include "testbenches/bench/usage_error.h"
 
 namespace rnic::bench {
@@ -26,11 +27,8 @@ namespace {
 /// The writer removes what has the name, and begins anew: a device would be gone, and a link would not lead anywhere.
 std::string regular_file(const std::string& name) {
   namespace fs = std::filesystem;
-  constexpr unsigned most_links = 40;
   std::error_code ignored;
-  fs::path path = name;
-  for (unsigned i = 0; i < most_links && fs::is_symlink(path, ignored); ++i)
-    path = path.parent_path() / fs::read_symlink(path, ignored);
+  const fs::path path = link_target(name);
   if (fs::is_symlink(path, ignored) || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
     throw usage_error(name + ": must be a regular file, since a waveform is not written in one go");
   return path.string();

@@ -218,7 +218,7 @@ class sweep_run {
     fmt::print("{} points: {}; sweep.csv, sweep.json and sweep.sqlite are in {}\n", points_.size(), words,
                options_.folder);
     for (const std::string& pattern : file_.columns)
-      if (first == nullptr && !has_column(t, pattern))
+      if (file_.has_columns && first == nullptr && !has_column(t, pattern))
         throw usage_error(options_.file + ": columns: '" + pattern + "' is no field of any result; with another one " +
                           "the same results are used");
     if (first == nullptr) return 0;

@@ -100,6 +100,7 @@ sweep_file load_sweep(const std::string& file) {
     throw sim::config_error(file + ": count: is missing, the number of points, from 1");
   s.number("seed", 1, std::uint64_t{1} << 62, f.seed);
   if (const toml::node* columns = s.find("columns")) {
+    f.has_columns = true;
     const toml::array* list = columns->as_array();
     if (list == nullptr || list->empty()) s.fail(*columns, "columns: expected a list of result fields");
     for (const toml::node& each : *list) {

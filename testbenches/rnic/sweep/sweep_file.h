@@ -30,6 +30,7 @@ struct sweep_file {
   std::uint64_t seed = 1;
   std::vector<sweep_axis> axes;
   std::vector<std::string> columns;  ///< patterns of result fields
+  bool has_columns = false;          ///< they are the file's: each is meant to be there
 };
 
 /// Throws sim::config_error: one line with file, line, field and what is legal.

@@ -4,6 +4,7 @@
 
 usage: check_refusals.py PROGRAM
 """
+import json
 import os
 import subprocess
 import sys
@@ -119,12 +120,50 @@ def check_files(program, complain):
         check(program, short + ["--config", broken], [broken, "adapter.clok_khz", "adapter.clock_khz"], complain)
 
 
+def check_names(program, complain):
+    """No file has two meanings, no folder is an empty file, and what cannot be written is said."""
+    short = ["latency", "--sizes", "64", "--iterations", "1", "--quiet"]
+    with tempfile.TemporaryDirectory() as folder:
+        one, link = os.path.join(folder, "one"), os.path.join(folder, "link")
+        os.symlink(one, link)
+        for first, second in ("--json", "--pcap"), ("--pcap", "--trace"), ("--json", "--konata"), ("--trace", "--wave"):
+            for other in one, os.path.join(folder, ".", "one"), link:
+                check(program, short + [first, one, second, other], ["named for two results"], complain)
+                if os.path.exists(one):
+                    complain("%s %s: something was written" % (first, second))
+        mine = os.path.join(folder, "mine.toml")
+        for option, text in ("--config", "[adapter]\nclock_khz = 400000\n"), ("--faults", ""):
+            with open(mine, "w") as f:
+                f.write(text)
+            check(program, short + [option, mine, "--json", mine, "--overwrite"], ["mine.toml", "and read"], complain)
+            with open(mine) as f:
+                if f.read() != text:
+                    complain(option + ": it was written over")
+            check(program, short + [option, folder], [folder, "is a directory"], complain)
+        for command in ["run"], ["fabric"], ["sweep", "--out", os.path.join(folder, "out")]:
+            check(program, command + [folder], [folder, "is a directory"], complain)
+        pipe = os.path.join(folder, "pipe")
+        os.mkfifo(pipe)
+        with subprocess.Popen([program] + short + ["--json", pipe, "--overwrite"], stdout=subprocess.DEVNULL) as running:
+            with open(pipe) as f:
+                if json.load(f)["command"] != "latency":
+                    complain("--json into a pipe is something else")
+            if running.wait(60) != 0:
+                complain("--json into a pipe: exit status %d" % running.returncode)
+    for command in short, ["parameters"], ["show-gids"], ["devices"], ["--help"], ["latency", "--help"], ["--version"]:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([program] + command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        if done.returncode != 2 or done.stderr != "rnic: standard output: writing failed\n":
+            complain("%s > /dev/full: exit status %d, %r" % (" ".join(command), done.returncode, done.stderr))
+
+
 def main():
     faults = []
     program = sys.argv[1]
     for arguments, words in REFUSED:
         check(program, arguments, words, lambda text, a=arguments: faults.append(" ".join(a) + ": " + text))
     check_files(program, faults.append)
+    check_names(program, faults.append)
     for fault in faults:
         print(fault)
     print("%d refusals, %d faults" % (len(REFUSED), len(faults)))

@@ -90,7 +90,7 @@ def check_rates(c):
             "from = \"h1\"\nto = \"h2\"\nsize = 2048\narrivals = \"%s\"\nload_gbps = %g\n%s")
     for kind, more in ("poisson", ""), ("deterministic", ""), ("on-off", "on_us = 5\noff_us = 5\n"):
         r = c.experiment(text % (2000, kind, 4, more))["all"]
-        c.expect(abs(r["goodput_gbps"] / 4 - 1) < (0.001 if kind == "deterministic" else 0.15),
+        c.expect(abs(r["goodput_gbps"] / 4 - 1) < (0.003 if kind == "deterministic" else 0.15),
                  "%s: %.3f Gb/s of 4" % (kind, r["goodput_gbps"]))
         c.expect(r["unfinished"] == 0 and r["offered"] == r["completed"], "%s: %s" % (kind, r))
     r = c.experiment(text % (0, "deterministic", 20, ""))

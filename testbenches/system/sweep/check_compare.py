@@ -100,9 +100,17 @@ def check(c):
     for arguments in ["--tolerance", "x"], ["--tolerance", "-1"], ["--tolerance", "a="], ["--field", "nothing.*"]:
         status, _, done = c.compare(nothing, *arguments)
         c.expect(status == 2 and len(done.stderr.splitlines()) == 1, "%s: %d %s" % (arguments, status, done.stderr))
+    # A guard that guards nothing: a name that is in neither file beside one that is, an empty reference.
+    status, _, done = c.compare(nothing, "--field", "all.latency.p99", "--field", "all.latency.typo")
+    c.expect(status == 2 and "all.latency.typo" in done.stderr, "a wrong field: %d %s" % (status, done.stderr))
+    c.store("empty.json", {})
+    for one, other, more in ("empty.json", "a.json", []), ("a.json", "empty.json", []), ("a.json", "a.json", ["--without", "*"]):
+        done = subprocess.run([c.program, "compare", c.path(one), c.path(other)] + more, capture_output=True, text=True)
+        c.expect(done.returncode == 2 and "no field in common" in done.stderr, "%s, %s: %s" % (one, other, done.stderr))
     with open(c.path("text.json"), "w", encoding="utf-8") as f:
         f.write("no JSON")
-    for wrong in "text.json", "gone.json":
+    os.mkdir(c.path("folder.json"))
+    for wrong in "text.json", "gone.json", "folder.json":
         done = subprocess.run([c.program, "compare", c.path("a.json"), c.path(wrong)], capture_output=True, text=True)
         c.expect(done.returncode == 2 and wrong in done.stderr, "%s: %s" % (wrong, done.stderr))
 

@@ -209,6 +209,60 @@ def check_interrupted(s):
     s.expect(s.table(out) == whole, "interrupted: gone on with, it has another table")
 
 
+def check_points_again(s):
+    """A result that is gone, or was cut off with the power, and a run that was killed are run again; a sweep that is
+    killed takes its runs with it."""
+    text = 'experiment = "latency.toml"\n[axes]\n"latency.sizes" = [2, 64, 128]\n'
+    whole, _, out = s.sweep(text)
+    file, points = s.path("sweep%d.toml" % s.number), os.path.join(out, "points")
+    os.remove(os.path.join(points, "000001.json"))
+    with open(os.path.join(points, "000002.json"), "r+b") as f:
+        f.truncate(1000)
+    with open(os.path.join(points, "000003.status"), "w", encoding="utf-8") as f:
+        f.write("crashed\n")
+    s.call(file, "--out", out, "--collect", status=1)
+    s.expect([r["status"] for r in s.table(out)] == ["missing", "missing", "crashed"], "again: %s" % s.table(out))
+    s.call(file, "--out", out, "--quiet")
+    s.expect(s.table(out) == whole, "again: %s" % s.table(out))
+
+    long = "duration_us = 100000000\n" + LOAD[LOAD.index("[[workload]]"):]
+    s.write(long, "long.toml")
+    file = s.write('experiment = "long.toml"\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.2]\n', "killed.toml")
+    running = subprocess.Popen([s.program, "sweep", file, "--out", s.path("killed"), "--quiet", "--jobs", "2"])
+    children = "/proc/%d/task/%d/children" % (running.pid, running.pid)
+    while len(open(children, encoding="ascii").read().split()) < 2:
+        time.sleep(0.01)
+    mine = open(children, encoding="ascii").read().split()
+    running.kill()
+    running.wait()
+
+    def is_alive(pid):
+        try:
+            with open("/proc/%s/stat" % pid, encoding="ascii") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    end = time.monotonic() + 60
+    while any(is_alive(pid) for pid in mine) and time.monotonic() < end:
+        time.sleep(0.01)
+    s.expect(not any(is_alive(pid) for pid in mine), "killed: its runs go on")
+
+
+def check_columns(s):
+    text = 'experiment = "load.toml"\ncolumns = ["%s"]\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.4]\n'
+    s.number += 1
+    out, file = s.path("columns"), s.write(text % "all.latncy.p99", "columns.toml")
+    done = s.call(file, "--out", out, "--quiet", status=2)
+    s.expect("columns.toml: columns: 'all.latncy.p99'" in done.stderr, "columns: %s" % done.stderr)
+    results = os.path.join(out, "points", "000001.json")
+    before = os.stat(results).st_mtime_ns
+    s.write(text % "all.latency.p99", "columns.toml")
+    s.call(file, "--out", out, "--quiet")
+    s.expect(all("all.latency.p99" in r for r in s.table(out)), "columns: %s" % s.table(out))
+    s.expect(os.stat(results).st_mtime_ns == before, "columns: points were run again")
+
+
 def check_job_array(s):
     text = 'experiment = "load.toml"\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.4, 0.7]\n'
     whole, _, _ = s.sweep(text)
@@ -253,4 +307,5 @@ def set_up(s):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Sweeps, (set_up, check_grid, check_list, check_hypercube, check_failures,
-                                          check_interrupted, check_job_array, check_refusals)))
+                                          check_interrupted, check_points_again, check_columns, check_job_array,
+                                          check_refusals)))
