@@ -40,6 +40,11 @@ constexpr char succeeded = 's', failed = 'f';  // first byte in the pipe
 
 }  // namespace
 
+void end_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+}
+
 child::child(const std::function<std::string()>& body) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::runtime_error("no pipe can be opened");
@@ -47,8 +52,7 @@ child::child(const std::function<std::string()>& body) {
   const pid_t parent = ::getpid();
   process_ = ::fork();
   if (process_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would read what it finds
-    if (::getppid() != parent) ::_exit(1);
+    end_with_parent(parent);
     run(body, ends[1]);
   }
   ::close(ends[1]);

@@ -13,6 +13,10 @@
 
 namespace rnic::bench {
 
+/// In a process that `parent` has just forked: it ends with that one, by whatever signal that ends, also when another
+/// program takes its place. Nobody would read what it finds, and it might go on to write files.
+void end_with_parent(pid_t parent);
+
 /// A process that runs a function and ends. Its result, or the words of its exception, come through a pipe.
 class child {
  public:

@@ -3,18 +3,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <thread>
 
+#include "testbenches/bench/child.h"
 #include "testbenches/bench/usage_error.h"
 
 namespace rnic::program {
@@ -37,10 +36,8 @@ pid_t begin(const own_run& run) {
   const pid_t parent = getpid(), process = fork();
   if (process < 0) throw usage_error(fmt::format("no process: {}", std::strerror(errno)));
   if (process != 0) return process;
-  // Whoever ends this program, by whatever signal, ends its runs: they would go on to write into its folder.
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() == parent && open_as(STDOUT_FILENO, run.out) && open_as(STDERR_FILENO, run.errors))
-    execv("/proc/self/exe", argv.data());
+  bench::end_with_parent(parent);
+  if (open_as(STDOUT_FILENO, run.out) && open_as(STDERR_FILENO, run.errors)) execv("/proc/self/exe", argv.data());
   constexpr int not_begun = 127;
   _exit(not_begun);
 }

@@ -43,12 +43,13 @@ class comparison {
   }
 
   std::vector<difference> run(const nlohmann::json& reference, const nlohmann::json& other) const {
-    check_fields(fields_of(reference), fields_of(other));
+    const named_fields ours = fields_of(reference), all_theirs = fields_of(other);
+    check_fields(ours, all_theirs);
     std::vector<difference> all;
     std::map<std::string, nlohmann::json> theirs;
-    for (auto& [name, value] : fields_of(other))
+    for (const auto& [name, value] : all_theirs)
       if (is_compared(name)) theirs.emplace(name, value);
-    for (const auto& [name, value] : fields_of(reference)) {
+    for (const auto& [name, value] : ours) {
       if (!is_compared(name)) continue;
       const auto at = theirs.find(name);
       if (at == theirs.end()) {

@@ -53,8 +53,8 @@ std::string for_shell(const std::string& text) {
   return quoted + "'";
 }
 
-/// At most: the same results make another table then.
-bool differ_in_columns(const std::string& one, const std::string& other) {
+/// The same results make another table then.
+bool differ_at_most_in_columns(const std::string& one, const std::string& other) {
   if (one == other) return true;
   try {
     toml::table a = toml::parse(one), b = toml::parse(other);
@@ -88,7 +88,7 @@ class sweep_run {
   void prepare() {
     const fs::path own = folder_ / "sweep.toml", experiment = folder_ / "experiment.toml";
     if (fs::exists(folder_) && !fs::is_empty(folder_) &&
-        (!differ_in_columns(content(own), file_.text) || content(experiment) != file_.experiment))
+        (!differ_at_most_in_columns(content(own), file_.text) || content(experiment) != file_.experiment))
       throw usage_error(options_.folder + ": holds something else than this sweep; give another --out");
     std::error_code error;
     fs::create_directories(folder_ / "points", error);
@@ -178,10 +178,11 @@ class sweep_run {
     r.values = points_[point - 1].values;
     r.status = has_ended(point) ? content(of(point, ".status")) : std::string();
     if (!r.status.empty()) r.status.pop_back();
-    if (r.status.empty() || (r.status == "ok" && !has_result(point))) r.status = "missing";
+    const nlohmann::json result = nlohmann::json::parse(content(of(point, ".json")), nullptr, false);
+    if (r.status.empty() || (r.status == "ok" && result.is_discarded())) r.status = "missing";
     if (r.status != "ok" && r.status != "missing") r.error = last_line(of(point, ".log"));
-    if (r.status == "missing" || !has_result(point)) return r;
-    for (auto& [name, value] : fields_of(read_result(of(point, ".json")))) {
+    if (r.status == "missing" || result.is_discarded()) return r;
+    for (auto& [name, value] : fields_of(result)) {
       const auto asked = [&name = name](const std::string& pattern) { return matches(pattern, name); };
       if (std::any_of(file_.columns.begin(), file_.columns.end(), asked)) r.fields.emplace_back(name, value);
     }
@@ -217,14 +218,17 @@ class sweep_run {
     for (const auto& [status, n] : count) words += fmt::format("{}{} {}", words.empty() ? "" : ", ", n, status);
     fmt::print("{} points: {}; sweep.csv, sweep.json and sweep.sqlite are in {}\n", points_.size(), words,
                options_.folder);
-    for (const std::string& pattern : file_.columns)
-      if (file_.has_columns && first == nullptr && !has_column(t, pattern))
-        throw usage_error(options_.file + ": columns: '" + pattern + "' is no field of any result; with another one " +
-                          "the same results are used");
-    if (first == nullptr) return 0;
-    fmt::print(stderr, "rnic: point {} {}: {}\n", first->point, first->status,
-               first->error.empty() ? "no result" : first->error);
-    return 1;
+    if (first != nullptr) {
+      fmt::print(stderr, "rnic: point {} {}: {}\n", first->point, first->status,
+                 first->error.empty() ? "no result" : first->error);
+      return 1;
+    }
+    if (file_.has_columns)
+      for (const std::string& pattern : file_.columns)
+        if (!has_column(t, pattern))
+          throw usage_error(options_.file + ": columns: '" + pattern +
+                            "' is no field of any result; with another one " + "the same results are used");
+    return 0;
   }
 
   const sweep_options& options_;
