@@ -396,7 +396,8 @@ void function_master::clean_up(unsigned function) {
 
 abi::status function_master::native(const request& r, std::uint64_t* immediate) {
   const std::uint64_t in = r.inbox != nullptr ? r.inbox->address() | r.function : r.in;
-  const std::uint64_t out = r.outbox != nullptr ? r.outbox->address() : r.out;
+  // Hardware writes with the physical function's rights: never where the function says.
+  const std::uint64_t out = r.outbox != nullptr ? r.outbox->address() : 0;
   command_channel& channel = device_.commands();
   const int error = channel.execute({r.op, r.modifier, r.op_modifier, in, out, immediate});
   if (error == 0) return status::ok;

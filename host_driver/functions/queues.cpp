@@ -108,7 +108,9 @@ abi::status function_master::to_software(request& r, resource what) {
   object* o = tracker_.find(r.function, what, r.modifier);
   if (o == nullptr) return status::bad_op;
   if (o->holders != 0) return status::resource_busy;
-  const status s = native(r);
+  request own = r;
+  own.op_modifier = 1;  // without its last state, which hardware would write into the physical function's memory
+  const status s = native(own);
   if (s != status::ok) return s;
   o->with_hardware = false;
   tracker_.release(*o);
@@ -268,6 +270,10 @@ abi::status function_master::change_qp(request& r) {
   const status s = native(r);
   if (s != status::ok) return s;
   if (has_path) o->port = port;
+  if (has_path || (optional & box::opt_counter) != 0) {  // else it would count in it for the next function that has it
+    tracker_.release(*o, resource::counter);
+    tracker_.hold(*o, resource::counter, abi::get(path, abi::path::counter_index));
+  }
   if (begins) {
     o->qpn = r.modifier & qpn_of_modifier;
     o->service = number;

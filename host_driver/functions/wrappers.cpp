@@ -171,10 +171,13 @@ abi::status function_master::free_res(request& r) {
       }
       return status::ok;
     }
-    case resource::counter:
-      if (tracker_.find(r.function, what, number) == nullptr) return status::bad_resource;
+    case resource::counter: {
+      const object* o = tracker_.find(r.function, what, number);
+      if (o == nullptr) return status::bad_resource;
+      if (o->holders != 0) return status::resource_busy;
       tracker_.remove(what, number);
       return status::ok;
+    }
     case resource::mtt: {
       const object* o = tracker_.find(r.function, what, number);
       if (o == nullptr || o->order != high(r.in)) return status::bad_resource;

@@ -25,8 +25,8 @@ struct cqe_request {
   std::uint8_t opcode = 0;     ///< owner_sr_opcode without owner: bit 6 send, 4:0 opcode (abi::cqe)
   std::uint8_t syndrome = 0;   ///< error entries
   std::uint8_t vendor_error = 0;
-  bool solicited = false;  ///< error entries count as solicited by themselves
-  std::uint16_t function = 0;
+  bool solicited = false;      ///< error entries count as solicited by themselves
+  std::uint16_t function = 0;  ///< of the queue pair: a CQ of another one takes none of its entries
   sim::span_id span = 0;
 };
 

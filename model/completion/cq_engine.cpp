@@ -72,7 +72,8 @@ bool cq_engine::try_request(unsigned source) {
   icm::cq_context* cq = find_context(to_.cqs, r.cqn, h.seen, wait);
   waits_for_ = {"contexts", sim::wait::context_miss};
   if (wait) return false;
-  if (cq == nullptr) {
+  // A number that has gone to another function since: its queue is not for what an earlier owner's queue pairs say.
+  if (cq == nullptr || cq->function != r.function) {
     ++stats_.cqe_invalid;
     return true;
   }

@@ -31,6 +31,7 @@ struct frame {
   bool insert_icrc = false;               ///< transmit: the icrc block writes the last 4 bytes
   bool fcs_ok = true;                     ///< receive
   bool icrc_ok = true;                    ///< receive, RoCE
+  bool inside = false;                    ///< transmit, loopback: hardware made it of a function's special queue pair
   bool plain = false;  ///< receive: for an Ethernet QP, which is packet.bth.dest_qp; packet.immediate is the RSS hash
   std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
   static constexpr std::uint16_t any_function = 0xffff;
@@ -50,7 +51,7 @@ struct frame {
   void recycle() {
     begin = length = fcs = 0;
     priority = port = loopback = source = 0;
-    control = insert_icrc = plain = open = false;
+    control = insert_icrc = inside = plain = open = false;
     fcs_ok = icrc_ok = true;
     gid_index = 0;
     function = any_function;

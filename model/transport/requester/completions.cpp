@@ -84,6 +84,7 @@ void completions::report(const context& c, const message& m) {
   completion::cqe_request e;
   e.cqn = c.cqn;
   e.qpn = c.qpn & 0xffffff;
+  e.function = c.function;
   e.wqe_index = static_cast<std::uint16_t>(m.wqe_index);
   if (m.syndrome != 0) {
     e.opcode = abi::cqe::send_bit | abi::cqe::opcode_error;
@@ -109,6 +110,7 @@ bool completions::report_flush(const context& c, std::uint32_t wqe_index) {
   completion::cqe_request e;
   e.cqn = c.cqn;
   e.qpn = c.qpn & 0xffffff;
+  e.function = c.function;
   e.wqe_index = static_cast<std::uint16_t>(wqe_index);
   e.opcode = abi::cqe::send_bit | abi::cqe::opcode_error;
   e.syndrome = syndrome::flush;

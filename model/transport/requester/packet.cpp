@@ -104,6 +104,7 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   p.vlan_tci = forced ? static_cast<std::uint16_t>((ctx.dest.priority & 7) << 13) : a.vlan_tci;
   f.gid_index = source_index(ctx, a);
   f.priority = p.vlan_present ? static_cast<std::uint8_t>(p.vlan_tci >> 13) : a.priority;
+  f.inside = inside;
   // Frames to a group come back and go out as well (adapter data plane B.5).
   f.loopback = a.loopback || inside   ? payload::frame::loopback_only
                : (p.dmac[0] & 1) != 0 ? payload::frame::loopback_too
@@ -157,6 +158,7 @@ void begin_request(payload::frame& f, const icm::requester_context& ctx, const s
   p.bth = wire::bth{};
   p.bth.opcode = wire::make_opcode(transport_for(ctx.type, wqe), operation_for(wqe, place));
   p.bth.solicited = place.last && wqe.solicited && !wqe.fetches() && wqe.opcode != wqe_opcode::rdma_write;
+  p.bth.migration = true;  // RoCE has one path, and its state is "migrated" (firmware::asks_for_migration)
   p.bth.dest_qp = datagram ? wqe.address.qpn : ctx.remote_qpn & 0xffffff;
   p.bth.ack_request = place.ack_request;
   p.bth.psn = place.psn;

@@ -242,6 +242,7 @@ void answer_transmit::write_headers(answer_job& j, const gid::source& from_here)
   p.ipv4_fragment = 0x4000;
   p.bth = wire::bth{};
   p.bth.opcode = j.opcode;
+  p.bth.migration = true;  // as a request's
   p.bth.dest_qp = j.remote_qpn;
   p.bth.psn = wire::psn_t(j.psn);
   p.aeth.syndrome = j.syndrome;

@@ -152,6 +152,7 @@ void commit::complete(const responder_flow& f, const responder_slot& s) {
   c.cqn = s.completion.cqn;
   c.remote_qpn = s.completion.srqn;
   c.qpn = f.qpn;
+  c.function = s.function;
   c.immediate = p.immediate;
   if (!wire::traits(p.bth.opcode).immediate) c.immediate = s.invalidates ? p.invalidate_rkey : 0;
   c.sl_vid = static_cast<std::uint16_t>(p.vlan_present ? p.vlan_tci & 0xefff : 0);
@@ -263,8 +264,9 @@ bool commit::failure(responder_slot& s) {
   flows_.access(f, context_user::errors);
   if (s.completion.event != 0) completions_.raise(s.completion.event, f.qpn, s.function);
   if (s.completion.syndrome != 0)
-    completions_.fail(s.completion.cqn, f.qpn, s.completion.wqe_index, s.completion.syndrome, s.completion.srqn,
-                      f.ctx->dest.port);
+    completions_.fail(
+        {f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index, s.function, f.ctx->dest.port},
+        s.completion.syndrome);
   if (s.nak == syndrome_invalid && s.completion.syndrome != cqe_local_length)
     completions_.errors.remote_invalid.count(f.ctx->dest.port);
   if (s.nak == syndrome_access) completions_.errors.remote_access.count(f.ctx->dest.port);
@@ -350,6 +352,7 @@ void commit::complete_plain(const responder_flow& f, const responder_slot& s) {
   completion::cqe_request c;
   c.cqn = f.ctx->cqn;
   c.qpn = f.qpn | r.qpn_flags;
+  c.function = s.function;
   c.immediate = s.frame->packet.immediate;
   c.sl_vid = r.tci;
   c.smac = {0,         0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,

@@ -31,13 +31,13 @@ void completion_port::push(const completion::cqe_request& cqe) {
   e.marked = false;
 }
 
-void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
-                           std::uint32_t srqn, unsigned port) {
+void completion_port::fail(const receive& r, std::uint8_t syndrome) {
   completion::cqe_request c;
-  c.cqn = cqn;
-  c.qpn = qpn;
-  c.wqe_index = wqe_index;
-  c.remote_qpn = srqn;
+  c.cqn = r.cqn;
+  c.qpn = r.qpn;
+  c.function = r.function;
+  c.wqe_index = r.index;
+  c.remote_qpn = r.srqn;
   c.opcode = abi::cqe::opcode_error;
   c.syndrome = syndrome;
   c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
@@ -45,16 +45,16 @@ void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t w
   push(c);
   switch (syndrome) {
     case cqe_local_length:
-      errors.local_length.count(port);
+      errors.local_length.count(r.port);
       break;
     case cqe_local_operation:
-      errors.local_operation.count(port);
+      errors.local_operation.count(r.port);
       break;
     case cqe_local_protection:
-      errors.local_protection.count(port);
+      errors.local_protection.count(r.port);
       break;
     case cqe_flushed:
-      errors.flushed.count(port);
+      errors.flushed.count(r.port);
       break;
     default:
       break;

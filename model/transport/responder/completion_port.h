@@ -26,6 +26,13 @@ namespace rnic::transport {
 /// Counters: error.*, receives and messages that ended in error.
 class completion_port {
  public:
+  /// A receive that ends in error: of whom it is, and where its completion goes.
+  struct receive {
+    std::uint32_t qpn = 0, cqn = 0, srqn = 0;  ///< srqn: 0 without
+    std::uint16_t index = 0, function = 0;
+    std::uint8_t port = 0;  ///< of the queue pair's path, from 0
+  };
+
   completion_port(sim::clocked_block& owner, const responder_config& cfg, sim::fifo_out<completion::cqe_request>& cqe,
                   sim::fifo_out<completion::event_request>& event, const payload_writes& writes,
                   sim::span_recorder& spans);
@@ -33,9 +40,8 @@ class completion_port {
 
   bool room() const { return !waiting_.full(); }
   void push(const completion::cqe_request& cqe);
-  /// push() of a receive that ends in error. `port`: of the queue pair's path, from 0.
-  void fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome, std::uint32_t srqn,
-            unsigned port);
+  /// push() of a receive that ends in error.
+  void fail(const receive& r, std::uint8_t syndrome);
   /// Hands on; in each tick, behind what pushes.
   void work();
   /// A completion of the queue pair is still here.

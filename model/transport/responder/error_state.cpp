@@ -157,7 +157,7 @@ error_state::step error_state::flush(responder_flow& f) {
   const auto left = static_cast<std::uint16_t>(ctx.rq_posted - ctx.rq_consumed);
   if (left == 0 || left > (1u << ctx.log_rq_size)) return step::last;
   if (!completions_.room()) return step::none;
-  completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed, 0, ctx.dest.port);
+  completions_.fail({f.qpn, ctx.cqn, 0, ctx.rq_consumed++, ctx.function, ctx.dest.port}, cqe_flushed);
   return left == 1 ? step::last : step::one;
 }
 

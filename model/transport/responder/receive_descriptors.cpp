@@ -56,7 +56,7 @@ bool receive_descriptors::give_back(const responder_flow& f) {
     --ctx.rq_consumed;
     return true;
   }
-  completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0, ctx.dest.port);
+  completions_.fail({f.qpn, ctx.cqn, 0, ctx.rq_consumed, ctx.function, ctx.dest.port}, cqe_remote_invalid);
   return true;
 }
 
@@ -89,17 +89,16 @@ void receive_descriptors::flush(const responder_flow& f, slot_table& slots, std:
   if (!is_shared(ctx)) return;
   slots.for_flow(f.number, [&](const responder_slot& s) {
     if (s.completion.has_wqe && s.completion.due && s.completion.wqe_index != done)
-      add_flush({f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index, ctx.dest.port});
+      add_flush({f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index, ctx.function, ctx.dest.port});
   });
   if (ctx.in_message == in_send && ctx.rq_consumed != done)
-    add_flush({f.qpn, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0, ctx.rq_consumed, ctx.dest.port});
+    add_flush({f.qpn, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0, ctx.rq_consumed, ctx.function, ctx.dest.port});
   owner_.wake_next();
 }
 
 void receive_descriptors::work_flushes() {
   if (sim::mostly(flushes_.empty()) || !completions_.room()) return;
-  const flushed& x = flushes_.front();
-  completions_.fail(x.cqn, x.qpn, x.index, cqe_flushed, x.srqn, x.port);
+  completions_.fail(flushes_.front(), cqe_flushed);
   flushes_.erase(flushes_.begin());
   owner_.wake_next();  // for the next one, or for who waits for the last
 }

@@ -87,11 +87,7 @@ class receive_descriptors {
   void drop_shared();
 
  private:
-  struct flushed {
-    std::uint32_t qpn, cqn, srqn;
-    std::uint16_t index;
-    std::uint8_t port;
-  };
+  using flushed = completion_port::receive;
   void add_flush(const flushed& x);
   result counted(result r) {
     if (r == result::pending) ++refusals_;

@@ -77,9 +77,10 @@ bool request_check::gate(const responder_flow& f, payload::frame& frame) {
   // A member of a group has its datagrams by its own port (IBA volume 1, 10.5).
   if (wire::is_multicast(p.dgid) && !registers_.ports.may_arrive(frame.port, ctx.dest)) return count(drops_.address);
   // Management datagrams for virtual functions are the host's driver's to hand on. What its queue pairs and the
-  // functions' say to each other has come from inside, whoever of them has sent it: Q_Keys tell them apart.
+  // functions' say to each other has come from inside, whoever of them has sent it: Q_Keys tell them apart. They are as
+  // the sender's context has them, so a frame that software has made whole is none of these.
   const bool inside = ctx.type == icm::service::ud && (ctx.dest.flags & icm::path_flag_loopback) != 0;
-  if (inside && frame.loopback == payload::frame::loopback_none) return count(drops_.address);
+  if (inside && (frame.loopback == payload::frame::loopback_none || !frame.inside)) return count(drops_.address);
   if (!inside && ctx.type != icm::service::mlx && !path_.of_function(ctx.function, frame))
     return count(drops_.function);
   if (!path_.in_vlan(ctx.dest, frame)) return count(drops_.vlan);
@@ -90,6 +91,7 @@ bool request_check::gate(const responder_flow& f, payload::frame& frame) {
     if (ctx.type == icm::service::mlx && !gsi) return count(drops_.service);  // sends only, or raw Ethernet
     if (p.deth.qkey != (gsi ? gsi_qkey : ctx.qkey)) return count(drops_.qkey);
     if (gsi && p.payload_length != mad_bytes) return count(drops_.mad_length);
+    if (p.payload_length > path_mtu(ctx)) return count(drops_.length);
   }
   return true;
 }

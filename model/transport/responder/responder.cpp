@@ -104,6 +104,7 @@ void responder::announce(sim::statistics& stats) {
                                                                 {"pkey", &drops_.pkey},
                                                                 {"qkey", &drops_.qkey},
                                                                 {"mad_length", &drops_.mad_length},
+                                                                {"length", &drops_.length},
                                                                 {"halted", &drops_.halted},
                                                                 {"error", &drops_.error},
                                                                 {"sequence", &drops_.sequence},

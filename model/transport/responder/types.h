@@ -230,9 +230,9 @@ struct responder_registers {
 
 /// Packets that were dropped, by reason. Several parts find the reasons; the counters are one each.
 struct drop_counters {
-  std::uint64_t no_qp = 0, state = 0, service = 0, address = 0, pkey = 0, qkey = 0, mad_length = 0, halted = 0,
-                error = 0, sequence = 0, duplicate_read = 0, duplicate_atomic = 0, no_wqe = 0, unreliable = 0,
-                ethernet_no_wqe = 0, ethernet_vlan = 0, ethernet_function = 0, function = 0, vlan = 0;
+  std::uint64_t no_qp = 0, state = 0, service = 0, address = 0, pkey = 0, qkey = 0, mad_length = 0, length = 0,
+                halted = 0, error = 0, sequence = 0, duplicate_read = 0, duplicate_atomic = 0, no_wqe = 0,
+                unreliable = 0, ethernet_no_wqe = 0, ethernet_vlan = 0, ethernet_function = 0, function = 0, vlan = 0;
 };
 
 /// A QP with something on chip, in groups by what they are of. Its context is pinned from the moment it is there.

@@ -22,7 +22,8 @@ from faults import run_checks  # noqa: E402
 from network_checks import Checks  # noqa: E402
 
 NAMES = ["frame.time_epoch", "frame.interface_name", "frame.packet_flags_direction", "frame.md5_hash", "frame.len",
-         "frame.comment", "infiniband.bth.opcode", "macc.opcode"]
+         "frame.comment", "infiniband.bth.opcode", "macc.opcode", "infiniband.bth.m"]
+CNP = "129"
 INBOUND, OUTBOUND = 1, 2
 WORDS = re.compile(r"message (\d+) of (.+), (\w+) (\d+) B, qpn (\d+) index (\d+) of (\w+), posted (\d+)\.(\d{6}) us before(?:: (.*))?$")
 STAGE = re.compile(r"(.+) (\d+)\.(\d{3}) ns(?: \((.+)\))?$")
@@ -46,7 +47,7 @@ class Comment:
 
 class Frame:
     def __init__(self, fields):
-        seconds, self.port, direction, self.hash, length, comment, self.opcode, self.control = fields
+        seconds, self.port, direction, self.hash, length, comment, self.opcode, self.control, self.migrated = fields
         whole, part = seconds.split(".")
         self.ns = int(whole) * 10**9 + int(part.ljust(9, "0"))
         self.direction, self.length = int(direction, 16) & 3, int(length)
@@ -76,6 +77,10 @@ class Captures(Checks):
         self.expect(times == sorted(times), "%s: not in order of time" % what)
         for f in frames:
             self.expect(f.direction in (INBOUND, OUTBOUND), "%s: direction %d" % (what, f.direction))
+            # traces/external: a connection of a real adapter sends MigReq 1 (no other path is there), its CNPs have 0.
+            if f.opcode:
+                self.expect(f.migrated == ("0" if f.opcode == CNP else "1"), "%s: opcode %s has MigReq %s" %
+                            (what, f.opcode, f.migrated))
         self.check_comments(what, frames)
         self.check_tool(what, path, frames)
         return result, frames, what

@@ -226,17 +226,17 @@ TEST(FunctionGsi, ATunnelHearsItsProxyAlone) {
         EXPECT_FALSE(s.anybody_heard());
         EXPECT_EQ(s.at_a("responder.drop.qkey") + s.at_a("responder.drop.no_qp"), before + 1) << qpn;
       }
-    // From a plain datagram queue pair to the own tunnel, the victim's, the proxies.
+    // From a plain datagram queue pair, which is no special one, to the own tunnel, the victim's, the proxies.
     host_driver::queue_pair* const plain = make_datagram_qp(s.thief.s, hosts::datagram_qkey, 16, 8);
     for (const std::uint32_t qpn : {pv::tunnel(base, 2, 1), pv::tunnel(base, 1, 1), pv::proxy(base, 1, 1)})
       for (const std::uint32_t key : {pv::qkey(2, 1), theirs, pv::own_qkey}) {
         forged_request r = right_request(s);
         r.qpn = qpn;
         r.qkey = key;
-        const std::uint64_t before = s.at_a("responder.drop.qkey");
+        const std::uint64_t before = s.at_a("responder.drop.address");
         EXPECT_EQ(post_forged(s.thief, *plain, r, m.data()), IBV_WC_SUCCESS);
         EXPECT_FALSE(s.anybody_heard());
-        EXPECT_EQ(s.at_a("responder.drop.qkey"), before + 1) << qpn;
+        EXPECT_EQ(s.at_a("responder.drop.address"), before + 1) << qpn;
       }
     for (const fault f : {fault::source, fault::length, fault::gid}) EXPECT_EQ(s.dropped(f), 0u);
   });

@@ -9,6 +9,7 @@
 #include "model/abi/commands.h"
 #include "model/abi/contexts.h"
 #include "model/abi/registers.h"
+#include "model/sim/simulation.h"
 #include "testbenches/system/functions/scene.h"
 #include "testbenches/system/verbs/keys.h"
 
@@ -102,6 +103,51 @@ TEST(Intrusion, NeitherPriorityNorPortIsTheFunctions) {
     ASSERT_EQ(system.node_a().device(0).query_statistics(1, &counted), 0);
     EXPECT_EQ(counted.tx_frames[5], 0u);
     EXPECT_EQ(counted.tx_frames[7], 0u);
+  });
+}
+
+/// What hardware tells of an object that is given back it writes with the physical function's rights: not where the
+/// function says, which could be anywhere in that one's memory.
+TEST(Intrusion, WhatIsGivenBackIsWrittenNowhere) {
+  for (const bool iommu : {false, true}) {
+    const sim::simulation kernel;
+    with_scene(
+        [](hosts::two_nodes& system, scene& s) {
+          hosts::endpoint physical = end_of(system.node_b(), 0);
+          hosts::set_address(physical, {}, 77);
+          const hosts::buffer secret = hosts::make_buffer(physical, 8192);
+          std::memset(secret.at(), 0x5a, 8192);
+          const std::uint64_t target = (secret.memory.bus_address + 0x1ff) & ~std::uint64_t{0xff};
+          host_driver::device& dev = s.thief.b.dev();
+          auto* const cq = dev.create_cq(7);
+          ibv_srq_init_attr a{};
+          a.attr = {16, 1, 0};
+          auto* const srq = dev.create_srq(s.thief.b.at.pd, &a);
+          EXPECT_EQ(dev.commands().execute({opcode::hw2sw_cq, cq->cqn, 0, 0, target, nullptr}), 0);
+          EXPECT_EQ(dev.commands().execute({opcode::hw2sw_srq, srq->srqn, 0, 0, target, nullptr}), 0);
+          s.thief.b.at.bus->spend_ps(20 * us);
+          const std::vector<std::uint8_t> as_before(8192, 0x5a);
+          EXPECT_EQ(std::memcmp(secret.at(), as_before.data(), as_before.size()), 0);
+        },
+        iommu);
+  }
+}
+
+/// A counter that queue pairs name is not given back: the next function that gets it would see what they send.
+TEST(Intrusion, CountersAreGivenBackByNobodyWhoCountsInThem) {
+  with_scene([](hosts::two_nodes&, scene& s) {
+    host_driver::device& dev = s.thief.b.dev();
+    const auto kind = static_cast<std::uint32_t>(resource::counter);
+    const std::uint32_t counter = dev.port(1).counter;
+    const auto give_back = [&] {
+      return dev.commands().command(opcode::free_res, kind, abi::res_op::reserve_and_map, counter);
+    };
+    EXPECT_NE(give_back(), 0);
+    EXPECT_EQ(dev.commands().last_status(), static_cast<int>(abi::status::resource_busy));
+    expect_works(s.thief);
+    EXPECT_EQ(dev.commands().command(opcode::to_rst_qp, s.thief.b.qp->qp_num, abi::qp_mailbox::to_reset_op_modifier),
+              0);
+    EXPECT_EQ(give_back(), 0) << "nobody names it any more";
   });
 }
 
