@@ -202,6 +202,14 @@ void network::run_apart() {
     base_.parts().set_lookahead(std::min(w.out, w.in));
 }
 
+endpoint& network::end(unsigned i, unsigned port) {
+  endpoint& first = end(i);
+  if (first.port == port) return first;
+  if (first.other == nullptr || first.other->port != port)
+    throw sim::config_error("end: " + config_.shape.hosts()[i] + " has no cable at port " + std::to_string(port));
+  return *first.other;
+}
+
 void network::meet() { meeting_->arrive(nodes_.size()); }
 
 void network::wait_until(sim::time_ps when) {

@@ -97,13 +97,12 @@ class network {
 
   const network_config& config() const { return config_; }
   unsigned hosts() const { return static_cast<unsigned>(nodes_.size()); }
-  node& host(unsigned i) { return *nodes_[i]; }
+  /// Of these: sim::config_error for a host or a port that is not there.
+  node& host(unsigned i) { return *nodes_[one_of("host", i, hosts())]; }
   /// At the host's first port with a cable; the other one's is its `other`.
-  endpoint& end(unsigned i) { return ends_[i].front(); }
+  endpoint& end(unsigned i) { return ends_[one_of("end", i, hosts())].front(); }
   /// At a port that has a cable.
-  endpoint& end(unsigned i, unsigned port) {
-    return ends_[i].front().port == port ? ends_[i].front() : *ends_[i].front().other;
-  }
+  endpoint& end(unsigned i, unsigned port);
   const std::string& name_of(const fabric::plug_place& e) const {
     return (e.is_switch ? config_.shape.switches() : config_.shape.hosts())[e.number];
   }

@@ -48,7 +48,8 @@ void network_pair::add_way(unsigned from, std::size_t nth, std::vector<place>& t
     for (const unsigned out : ways[open[i]]) {
       const fabric::plug_place next = shape.beyond(open[i], out);
       add({true, open[i], out}, next,
-          line_busy_ps(s.count(out).tx_frames, s.count(out).tx_bytes, s.config_of(out).rate_mbps));
+          line_busy_ps(s.count(out).tx_frames, s.count(out).tx_bytes, s.count(out).tx_pause,
+                       s.config_of(out).rate_mbps));
       if (next.is_switch && std::find(open.begin(), open.end(), next.number) == open.end()) open.push_back(next.number);
     }
   }

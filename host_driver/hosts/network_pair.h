@@ -22,8 +22,8 @@ class network_pair final : public pair_if {
   network_pair(network& of, const std::array<std::vector<unsigned>, 2>& ports);
   ~network_pair() override;
 
-  node& host(unsigned side) override { return network_.host(number_of(side)); }
-  endpoint& end(unsigned side) override { return ends_[side].front(); }
+  node& host(unsigned side) override { return network_.host(number_of(one_of("host", side, 2))); }
+  endpoint& end(unsigned side) override { return ends_[one_of("end", side, 2)].front(); }
   const node_config& built_from(unsigned side) const override { return network_.built_from(number_of(side)); }
   unsigned number(unsigned side) const override { return number_of(side) + 1; }
   std::string neighbour(unsigned side) const override;

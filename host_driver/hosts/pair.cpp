@@ -18,15 +18,17 @@ std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports) {
   return ends;
 }
 
-std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint32_t rate_mbps) {
+std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint64_t pauses, std::uint32_t rate_mbps) {
   constexpr std::uint64_t overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
-  return (bytes + overhead_bytes * frames) * 8 * sim::ps_per_us / rate_mbps;
+  constexpr std::uint64_t pause_bytes = 64;     // with FCS (802.3, 31.4.1: the least that there is)
+  return (bytes + pause_bytes * pauses + overhead_bytes * (frames + pauses)) * 8 * sim::ps_per_us / rate_mbps;
 }
 
 std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
                            std::uint32_t rate_mbps) {
   const std::string of = host + ".adapter.port" + std::to_string(port) + ".";
-  return line_busy_ps(counted.value(of + "tx_frames"), counted.value(of + "tx_bytes"), rate_mbps);
+  return line_busy_ps(counted.value(of + "tx_frames"), counted.value(of + "tx_bytes"), counted.value(of + "tx_pause"),
+                      rate_mbps);
 }
 
 }  // namespace rnic::hosts

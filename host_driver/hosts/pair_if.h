@@ -2,17 +2,28 @@
 // Two hosts that are measured, whatever lies between them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/node.h"
+#include "model/sim/check.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::hosts {
+
+/// `number`, where so many there are, from 0. Throws sim::config_error for another one, `what` first: "end 7: there are
+/// 2".
+inline unsigned one_of(const char* what, std::size_t number, std::size_t there_are) {
+  if (number >= there_are)
+    throw sim::config_error(std::string(what) + " " + std::to_string(number) + ": there are " +
+                            std::to_string(there_are) + ", numbered from 0");
+  return static_cast<unsigned>(number);
+}
 
 class pair_if {
  public:
@@ -23,7 +34,7 @@ class pair_if {
   };
   virtual ~pair_if() = default;
 
-  /// Side 0 is a, side 1 is b; their counters begin with the host's name().
+  /// Side 0 is a, side 1 is b, and there is no other (sim::config_error); their counters begin with the host's name().
   virtual node& host(unsigned side) = 0;
   virtual endpoint& end(unsigned side) = 0;
   /// What the host was built from.
@@ -53,8 +64,8 @@ class pair_if {
 
 /// The ends of a host at these ports, each the other one's `other` where there are two. A bond is one end.
 std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports);
-/// Time that a line of this rate was in use by so many frames and their bytes, FCS included.
-std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint32_t rate_mbps);
+/// Time that a line of this rate was in use by so many frames and their bytes, FCS included, and by pause frames.
+std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint64_t pauses, std::uint32_t rate_mbps);
 /// The same of what a port of this host has sent.
 std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
                            std::uint32_t rate_mbps);

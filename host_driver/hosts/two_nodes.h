@@ -65,8 +65,8 @@ class two_nodes final : public pair_if {
   /// Lets simulated time pass (idle experiments).
   void pass(sim::time_ps duration);
 
-  node& host(unsigned side) override { return side == 0 ? *node_a_ : *node_b_; }
-  endpoint& end(unsigned side) override { return ends_[side].front(); }
+  node& host(unsigned side) override { return one_of("host", side, 2) == 0 ? *node_a_ : *node_b_; }
+  endpoint& end(unsigned side) override { return ends_[one_of("end", side, 2)].front(); }
   const node_config& built_from(unsigned side) const override {
     return side == 1 && config_.node_b ? *config_.node_b : config_.node;
   }
@@ -77,7 +77,7 @@ class two_nodes final : public pair_if {
 
   const two_nodes_config& config() const { return config_; }
   /// Of two_nodes_config::ports the `nth`.
-  fabric::cable& cable(std::size_t nth = 0) { return links_[nth]->cable(); }
+  fabric::cable& cable(std::size_t nth = 0) { return links_[one_of("cable", nth, cables())]->cable(); }
   std::size_t cables() const { return links_.size(); }
   /// What the plan did on the `nth` cable; nullptr when it is empty.
   const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth]->faults(); }

@@ -119,6 +119,7 @@ void adapter::put_in(const std::string& name, const block_factory& make, const e
     throw sim::config_error(name_ + ": no place for a block " + name + " of one's own, but" + known);
   }
   sim::clocked_block& of = *found->second;
+  if (!make) throw sim::config_error(of.name() + ": own block: the function that makes it is not given");
   block_place place(of, name_, config_, env, beside(name));
   env.statistics.forget(of.name());
   std::unique_ptr<sim::clocked_block> made = make(place);

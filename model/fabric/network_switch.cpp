@@ -223,9 +223,10 @@ void network_switch::flood(port_state& from, payload::frame_ptr frame, std::uint
     return;
   }
   ++count_.flooded;
+  const std::uint16_t vid = vlan_behind(vlan, *frame);
   bool any = false;
   for (auto& p : ports_) {
-    if (p.get() == &from || !is_member(p->config.vlan, vlan)) continue;
+    if (p.get() == &from || !is_member(p->config.vlan, vid)) continue;
     if (any) ++count_.copies;
     any = true;
     arrivals_.add({from.number, p->number, payload::copy_on_cable(pool_, *frame), vlan, priority, arrival});
@@ -245,12 +246,13 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
     ++to.count.drop_no_line;
     return;
   }
-  if (!is_member(to.config.vlan, vlan)) {
+  const std::uint16_t vid = vlan_behind(vlan, *frame);
+  if (!is_member(to.config.vlan, vid)) {
     ++from.count.drop_vlan;
     return;
   }
   const sim::time_ps end = earliest_end(from, to, *frame, arrival);
-  set_tag(to.config.vlan, *frame, vlan, priority);
+  set_tag(to.config.vlan, *frame, vid, priority);
   const std::uint32_t bytes = frame->length + fcs_bytes;
   switch (buffer_.admit(from.number, to.number, priority, bytes)) {
     case shared_buffer::verdict::stored:
@@ -309,7 +311,8 @@ void network_switch::release_what_left(port_state& p) {
 
 void network_switch::serve(port_state& p) {
   if (p.line == nullptr) return;
-  if (p.flow.must_tell(p.above, now_ps()) && !p.cut(now_ps(), now_ps() + 1)) tell(p);
+  // One pause frame at a time waits for the line.
+  if (now_ps() >= p.pause_begins && p.flow.must_tell(p.above, now_ps()) && !p.cut(now_ps(), now_ps() + 1)) tell(p);
   transmit(p);
 }
 
@@ -363,13 +366,15 @@ void network_switch::tell(port_state& p) {
   f->fcs = wire::ethernet_fcs(f->data(), f->length);
   ++p.count.tx_pause;
   const sim::time_ps end = std::max(now_ps(), p.line_free) + duration(*f, p.config.rate_mbps);
+  p.pause_begins = end - duration(*f, p.config.rate_mbps);
   put(p, std::move(f), end);
 }
 
 /// The first of what time alone will make possible.
 sim::time_ps network_switch::due(const port_state& p) const {
   if (p.line == nullptr) return ~sim::time_ps{0};
-  sim::time_ps first = p.flow.refresh_at();
+  sim::time_ps first = std::max(p.flow.refresh_at(), p.pause_begins);
+  if (now_ps() < p.pause_begins && p.flow.must_tell(p.above, now_ps())) first = p.pause_begins;
   if (!p.leaves.empty()) first = std::min(first, p.leaves.front().at);
   if (p.queues.waiting() == 0) return first;
   const std::uint8_t paused = p.flow.paused(now_ps());

@@ -43,7 +43,8 @@ namespace rnic::fabric {
 ///
 /// Flow control: an input's priority that is above XOFF stops its peer, with PAUSE or PFC as the buffer's parameters
 /// say, and lets it go on at XON; the same frames of peers are obeyed at the output, PFC for each priority. Inputs that
-/// have nothing in the buffer are never stopped for others.
+/// have nothing in the buffer are never stopped for others. A pause frame goes before all that waits; there is one at a
+/// time, so what changes until it is on the line is told behind it.
 ///
 /// Stages in the spans of messages (follow()), of a frame's first bit: `store`, until as many of its bytes are here as
 /// must be; `forward`, hop_ps; `queue`, behind others and for pauses.
@@ -55,9 +56,10 @@ namespace rnic::fabric {
 /// Frames that come in or are to be queued while the cable is pulled out are dropped; those in its queues leave, and
 /// are lost there. Pauses of either side end with the cable's: what is above XOFF when it is back is told anew.
 ///
-/// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
-/// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f: LLDP, LACP), MAC control that
-/// is no pause, those that would leave where they came in, and those for a VLAN in which nobody else is, end here.
+/// Frames to a group, and to addresses that nobody knows, go to all other ports of their VLAN where it floods, and are
+/// dropped where it does not (networks with loops); each copy has room of its own. Those to the addresses of bridges
+/// (01:80:c2:00:00:00 to 0f: LLDP, LACP), MAC control that is no pause, those that would leave where they came in, and
+/// those for a VLAN in which nobody else is, end here.
 ///
 /// All frames are accounted for: the sum of rx_frames, of cnms and the copies is that of tx_frames, the drops, `ended`,
 /// and what is in the queues.
@@ -155,6 +157,7 @@ class network_switch final : public sim::clocked_block {
     sim::ring<leaving> leaves{most_leaving};
     payload::frame_sink_if* line = nullptr;
     sim::time_ps line_free = 0;
+    sim::time_ps pause_begins = 0;  // the last pause frame: until then it waits for the line, and is the only one
     sim::time_ps lost_at = 0, back_at = 0;  // last time without a cable; back at ~0: it lasts
     std::uint8_t above = 0;
     sim::time_ps due = ~sim::time_ps{0};  // when time alone gives it something to do; ~0: never

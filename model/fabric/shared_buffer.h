@@ -18,11 +18,13 @@ std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t fr
 ///
 /// The buffer has three parts: bytes reserved for each input's lossless priority, headroom of each, and the rest, which
 /// all share. A lossless frame takes what is reserved for its input and priority; then the shared part, up to
-/// alpha * (what is free of it); then headroom, and the priority is above XOFF. It falls to XON when the headroom is
-/// empty and the shared bytes are xon_gap_bytes below that threshold. Without headroom left a lossless frame is
-/// dropped: the headroom was too small for what comes after XOFF.
+/// alpha * (what is free of it); then headroom, and the priority is above XOFF. From there on it takes headroom alone,
+/// whatever else is free, until it falls to XON: when the headroom is empty and the shared bytes are xon_gap_bytes
+/// below that threshold. Without headroom left a lossless frame is dropped: the headroom was too small for what comes
+/// after XOFF. What leaves gives headroom back first, then the shared part, then what is reserved.
 ///
-/// Any other frame takes the shared part, as long as the queue of its output is not above its alpha * (what is free).
+/// Any other frame takes the shared part, as long as the queue of its output, with it, is not above its alpha * (what
+/// is free).
 ///
 /// With PAUSE instead of PFC, all priorities of an input are one.
 class shared_buffer {

@@ -119,7 +119,7 @@ enum class priority_by : std::uint8_t {
 /// What a port does with VLAN tags (IEEE 802.1Q, 8.6).
 struct vlan_port {
   enum class kind : std::uint8_t {
-    transparent,  ///< looks at none
+    transparent,  ///< changes none: a tagged frame goes on to ports of its VLAN, and to others that are transparent
     access,       ///< untagged frames belong to `vlan`; tagged ones of another VLAN are dropped
     trunk         ///< tagged frames of `allowed` VLANs; untagged ones belong to `vlan`, or are dropped where it is 0
   };

@@ -51,6 +51,10 @@ std::optional<std::uint16_t> vlan_of(const vlan_port& port, const payload::frame
   return is_member(port, vid) ? std::optional(vid) : std::nullopt;
 }
 
+std::uint16_t vlan_behind(std::uint16_t vlan, const payload::frame& f) {
+  return vlan != 0 ? vlan : static_cast<std::uint16_t>(tag_of(f).value_or(0) & vid_mask);
+}
+
 bool is_member(const vlan_port& port, std::uint16_t vlan) {
   switch (port.is) {
     case vlan_port::kind::transparent:

@@ -53,7 +53,7 @@ unsigned egress::pick_ets(std::uint8_t ready) {
   std::uint8_t members = 0;
   for (unsigned p = 0; p < 8; ++p)
     if (((ready >> p) & 1) != 0 && traffic_class(p) == best) members = static_cast<std::uint8_t>(members | 1u << p);
-  const auto priority = static_cast<unsigned>(turn_.pick(members));
+  const auto priority = static_cast<unsigned>(turns_of_class_[best].pick(members));
   const std::uint64_t weight = std::max<std::uint16_t>(classes[best].bandwidth, 1);
   clock = least;
   finish_[best] = least + static_cast<std::uint64_t>(head(priority).frame->length) * 1024 / weight;

@@ -18,10 +18,16 @@ namespace rnic::mac {
 enum class arbitration : std::uint8_t {
   strict = 0,       ///< the highest priority
   round_robin = 1,  ///< frame by frame in turn
-  ets = 2           ///< priority groups strictly, bandwidth shares by bytes inside a group (adapter data plane E.4)
+  ets = 2           ///< priority groups strictly, bandwidth shares by bytes inside a group (adapter data plane E.4),
+                    ///< priorities of a class frame by frame in turn
 };
 
 /// Eight bounded queues. A part of the port: it has no time of its own.
+///
+/// ETS is start-time fair queueing in virtual time, of which a group has a clock: of the classes of the first group
+/// with a frame the one goes that would start first, the lower number among equals; a frame takes its class 1024 *
+/// bytes / share of virtual time; who comes back from idleness starts at the clock, which is the start of the last
+/// frame of the group. The clocks are of the low three bits of groups' numbers.
 class egress {
  public:
   struct entry {
@@ -68,11 +74,12 @@ class egress {
 
   std::vector<sim::ring<entry>> queues_;  // by priority
   std::uint8_t waiting_ = 0;
-  sim::round_robin turn_;
-  bool limited_ = false;                   // any class has a highest rate
-  std::array<sim::time_ps, 8> next_{};     // the class's next frame not before
-  std::array<std::uint64_t, 8> finish_{};  // ETS: virtual time at which a class has had its share
-  std::array<std::uint64_t, 8> clock_{};   // ETS: virtual time of the last service, by group (modulo 8)
+  sim::round_robin turn_;                           // of all priorities
+  std::array<sim::round_robin, 8> turns_of_class_;  // ETS: of those of a class
+  bool limited_ = false;                            // any class has a highest rate
+  std::array<sim::time_ps, 8> next_{};              // the class's next frame not before
+  std::array<std::uint64_t, 8> finish_{};           // ETS: virtual time at which a class has had its share
+  std::array<std::uint64_t, 8> clock_{};            // ETS: virtual time of the last service, by group (modulo 8)
 };
 
 }  // namespace rnic::mac

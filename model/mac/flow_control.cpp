@@ -3,6 +3,7 @@
 #include "model/mac/flow_control.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rnic::mac {
 
@@ -14,14 +15,15 @@ void flow_control::receive(const wire::pause_frame& p, sim::time_ps now) {
 }
 
 void flow_control::hold(unsigned priority, std::uint16_t quanta, sim::time_ps now) {
+  settle(now);
   counters& c = counters_[priority];
   const sim::time_ps before = std::max(until_[priority], now);
   const sim::time_ps after = now + quanta_time(quanta);
   ++c.rx_frames;
   if (before == now && after > now) ++c.rx_transitions;
   if (after == before) return;
-  c.rx_duration_ps += after - before;  // a resume takes back what is left: modulo 2^64 the sum is right
   until_[priority] = after;
+  counted_[priority] = now;
   latest_until_ = std::max(latest_until_, after);
 }
 
@@ -69,29 +71,36 @@ void flow_control::remember(std::uint8_t want, sim::time_ps now) {
   told_ = want;
 }
 
-/// Durations are those that have been: what was left of a pause, or has begun of one, ends here.
-void flow_control::reset(sim::time_ps now) {
+void flow_control::settle(sim::time_ps now) {
   for (unsigned i = 0; i < 8; ++i) {
     counters& c = counters_[i];
-    c.rx_duration_ps -= std::max(until_[i], now) - now;
-    until_[i] = std::min(until_[i], now);
-    if (((told_ >> i) & 1) != 0) c.tx_duration_ps += now - told_since_[i];
+    if (const sim::time_ps end = std::min(until_[i], now); end > counted_[i]) {
+      c.rx_duration_ps += end - counted_[i];
+      counted_[i] = end;
+    }
+    if (((told_ >> i) & 1) == 0 || now <= told_since_[i]) continue;
+    c.tx_duration_ps += now - told_since_[i];
+    told_since_[i] = now;
   }
+}
+
+/// What was left of a pause, or has begun of one, ends here.
+void flow_control::reset(sim::time_ps now) {
+  settle(now);
+  for (sim::time_ps& until : until_) until = std::min(until, now);
   latest_until_ = now;
   told_ = 0;
   refresh_at_ = ~sim::time_ps{0};
 }
 
-/// A pause that lasts is counted from now on: a resume takes back no more than that.
+/// A pause that lasts is counted from now on.
 void flow_control::clear_counters(sim::time_ps now) {
-  for (unsigned i = 0; i < 8; ++i) {
-    counters_[i] = {};
-    counters_[i].rx_duration_ps = std::max(until_[i], now) - now;
-  }
-  told_since_.fill(now);
+  settle(now);
+  counters_.fill({});
 }
 
-void flow_control::announce(const std::string& prefix, sim::statistics& to) const {
+void flow_control::announce(const std::string& prefix, sim::statistics& to, std::function<sim::time_ps()> now) {
+  to.settle_by([this, now = std::move(now)] { settle(now()); });
   for (unsigned i = 0; i < 8; ++i) {
     const counters& c = counters_[i];
     const std::string start = prefix + ".prio" + std::to_string(i) + ".";

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "model/sim/statistics.h"
@@ -52,9 +53,11 @@ class flow_control {
   /// Link went down: nobody is paused any more.
   void reset(sim::time_ps now);
   const counters& of(unsigned priority) const { return counters_[priority]; }
+  /// Durations are those up to `now` from then on, also of pauses that last.
+  void settle(sim::time_ps now);
   void clear_counters(sim::time_ps now);
-  /// Counters of each priority as "<prefix>.prio<n>.<counter>".
-  void announce(const std::string& prefix, sim::statistics& to) const;
+  /// Counters of each priority as "<prefix>.prio<n>.<counter>"; `now` gives the time of who reads them.
+  void announce(const std::string& prefix, sim::statistics& to, std::function<sim::time_ps()> now);
 
  private:
   sim::time_ps quanta_time(std::uint64_t quanta) const {
@@ -66,7 +69,7 @@ class flow_control {
   void remember(std::uint8_t want, sim::time_ps now);
 
   std::uint32_t rate_mbps_;
-  std::array<sim::time_ps, 8> until_{};
+  std::array<sim::time_ps, 8> until_{}, counted_{};  // a pause ends; its duration is counted up to here
   sim::time_ps latest_until_ = 0;
   std::uint8_t told_ = 0;
   std::array<sim::time_ps, 8> told_since_{};

@@ -108,7 +108,7 @@ class port : public sim::clocked_block,
   // Approximation: the link is up as soon as this side is enabled and a cable in working order is there; training and
   // the other side's state are not modelled. A peer that is down drops what it gets.
   bool link_up() const { return set_.up && line_.attached() && carrier_.there(); }
-  std::uint32_t read_flow_stats(std::uint32_t offset) const;
+  std::uint32_t read_flow_stats(std::uint32_t offset);
   void set_up(bool up);
   void tell_gauges();
 

@@ -6,7 +6,8 @@
 
 namespace rnic::mac {
 
-std::uint32_t port::read_flow_stats(std::uint32_t offset) const {
+std::uint32_t port::read_flow_stats(std::uint32_t offset) {
+  flow_.settle(now_ps());
   const flow_control::counters& c = flow_.of(offset / 64);
   const std::uint64_t values[8] = {c.rx_frames,
                                    c.rx_duration_ps / sim::ps_per_us,
@@ -176,7 +177,7 @@ void port::announce(sim::statistics& to) {
                                                               {"drop_tx_link_down", &c.drop_tx_link_down},
                                                               {"link_losses", &c.link_losses}};
   for (const auto& [counter, value] : all) to.add(name() + "." + counter, *value);
-  flow_.announce(name() + ".pause", to);
+  flow_.announce(name() + ".pause", to, [this] { return now_ps(); });
   to.add(name() + " egress frames", egress_frames_);
   for (unsigned p = 0; p < 8; ++p)
     to.add(name() + " priority " + std::to_string(p) + " ingress bytes", ingress_bytes_[p]);

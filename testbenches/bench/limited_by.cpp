@@ -117,11 +117,13 @@ class limit_finder {
     const std::string reads = of_read_engine();
     if (!reads.empty()) return reads;
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
-    for (const std::string& name : {of_turns(), of_contexts(0)})
+    for (const std::string& name : {of_descriptors(), of_turns(), of_contexts(0), of_shared_read_engine()})
       if (!name.empty()) return name;
     std::string engine = of_engine();
     if (!engine.empty()) return with_window(engine);
     if (!polling_.empty()) return polling_ + " and " + window;
+    std::string small = of_small_buffer();
+    if (!small.empty()) return small;
     const std::string stands = of_standstill(much, [](const std::string& s) { return s.rfind("pauses", 0) != 0; });
     return stands.empty() ? window : stands + " and " + window;
   }
@@ -411,6 +413,33 @@ class limit_finder {
     return {};
   }
 
+  /// Units are taken while the send engine waits for the READ engine. That goes without work when the contexts of what
+  /// comes for it are not on chip, so it is not in use all of the time.
+  std::string of_shared_read_engine() const {
+    for (unsigned i = 0; i < 2; ++i) {
+      if (held("scheduler arbiter", i, "processing units") < mostly) continue;
+      if (held("requester send engine", i, "read engine") < mostly) continue;
+      for (const share& s : shares_) {
+        if (s.busy < largely) break;
+        if (!is_read_engine(s.name) || side_of(s.name) != " of " + adapter(i)) continue;
+        const std::string fetched = of_places(noticeable, adapter(i)).name;
+        return is_fetched(fetched) ? s.name + " and " + fetched : s.name;
+      }
+    }
+    return {};
+  }
+
+  /// A peer that pauses, but has nothing that is in use all of the time: what it has room for is put away before the
+  /// end of a pause lets more come.
+  std::string of_small_buffer() const {
+    for (unsigned i = 0; i < 2; ++i) {
+      if (portion(after_.paused_ps[i] - before_.paused_ps[i]) < mostly) continue;
+      const std::string pauses = system_.neighbour(i);
+      return pauses == "host " + system_.name(1 - i) ? "receive buffer of " + adapter(1 - i) : "pauses of " + pauses;
+    }
+    return {};
+  }
+
   /// What goes out may not, for some of the time.
   bool is_paused(unsigned i) const { return portion(after_.paused_ps[i] - before_.paused_ps[i]) >= 0.05; }
 
@@ -467,6 +496,16 @@ class limit_finder {
         return of_payload_reads(i);
       const std::string units = "processing units of " + adapter(i);
       return empty >= few_empty * in_use && !others_wait ? units + " and " + window : units;
+    }
+    return {};
+  }
+  /// Queue pairs of which each has a unit, and waits in it for its next descriptor most of the time.
+  std::string of_descriptors() const {
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::uint64_t all = after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i];
+      const std::uint64_t empty = after_.unit_empty_ps[i] - before_.unit_empty_ps[i];
+      if (load_.qps <= all_units_[i] && portion(all - std::min(all, empty)) >= mostly * units_[i])
+        return "descriptor fetch of adapter " + system_.name(i);
     }
     return {};
   }

@@ -131,6 +131,8 @@ void add_standstills(utilisation& u, hosts::node& n, const sim::statistics& stat
     u.standstills.emplace_back(l.name + names[static_cast<std::size_t>(l.at)],
                                clock.edge_time(statistics.value(counter)) - clock.edge_time(0));
   }
+  const std::string adapter = std::string(n.name()) + ".adapter";
+  u.pauses.emplace_back("adapter " + std::string(n.name()), longest_pause(statistics, adapter));
 }
 
 /// In steps of 0.0001: the programs of both hosts measure at one instant, and which of them goes on first is the
@@ -212,9 +214,9 @@ utilisation measure_utilisation(hosts::network& system) {
       const fabric::plug_place &at = l.ends[end], &behind = l.ends[1 - end];
       if (at.is_switch) {
         const fabric::network_switch& s = system.middle(at.number);
-        add_line(
-            at, behind,
-            hosts::line_busy_ps(s.count(at.port).tx_frames, s.count(at.port).tx_bytes, s.config_of(at.port).rate_mbps));
+        add_line(at, behind,
+                 hosts::line_busy_ps(s.count(at.port).tx_frames, s.count(at.port).tx_bytes, s.count(at.port).tx_pause,
+                                     s.config_of(at.port).rate_mbps));
       } else {
         add_line(at, behind,
                  hosts::line_busy_ps(system.statistics(), system.host(at.number).name(), at.port,
@@ -255,7 +257,11 @@ std::vector<std::pair<std::string, double>> parts_of_standstills(const utilisati
   std::vector<std::pair<std::string, double>> all;
   for (std::size_t i = 0; i < after.standstills.size(); ++i) {
     const double part = part_of(after.standstills[i].second - before.standstills[i].second, after.at - before.at);
-    if (part != 0) all.emplace_back(after.standstills[i].first, part);
+    if (part == 0) continue;
+    const std::size_t host = i / lacks.size();
+    const bool paused = after.pauses[host].second != before.pauses[host].second;
+    const bool of_port = lacks[i % lacks.size()].at == whose::neighbours && !paused;
+    all.emplace_back(of_port ? "the port of " + after.pauses[host].first : after.standstills[i].first, part);
   }
   return all;
 }

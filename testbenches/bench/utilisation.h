@@ -46,6 +46,8 @@ struct utilisation {
   std::vector<stall> stalls;
   /// Time in which at least one queue pair stood still for this, and had no unit: "receives of host b".
   std::vector<std::pair<std::string, std::uint64_t>> standstills;
+  /// Of the hosts of `standstills`, in the same order: "adapter a", and for how long it was paused (as paused_ps).
+  std::vector<std::pair<std::string, std::uint64_t>> pauses;
   sim::time_ps at = 0;
 };
 
@@ -66,7 +68,9 @@ struct share {
 };
 std::vector<share> shares_between(const utilisation& before, const utilisation& after);
 
-/// What queue pairs stood still for between two measurements, 0 to 1, the longest first; none that is 0.
+/// What queue pairs stood still for between two measurements, 0 to 1, the longest first; none that is 0. Where nobody
+/// paused the port, what had no room behind gather is no matter of pauses: "the port of adapter a" (other priorities go
+/// first, or what is in front waits for its payload).
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
 /// What each sender of a run did.
@@ -113,10 +117,13 @@ struct offered_load {
 ///    where that is held up for half of the time and they were all being fetched for a quarter, or the receives for
 ///    whose descriptors it waits in half of the time;
 /// 10. processing units that were in use for 85 %;
-/// 11. of few queue pairs that either are served or stand still, together for 92 %: both;
-/// 12. contexts, when units that waited for them were all taken for half of the time; an engine or a line in use for 85
-///    %; or the window (with a processor that polled in all the time that it had left, else with what queue pairs stood
-///    still for in a quarter).
+/// 11. of queue pairs that have a unit each, the fetch of descriptors that they wait for in half of the time; of few
+///    queue pairs that either are served or stand still, together for 92 %: both;
+/// 12. contexts, when units that waited for them were all taken for half of the time; the READ engine, in use for 70 %,
+///    when units were taken and the send engine waited for it in half of the time, with contexts of which so many as
+///    can be were fetched in a fifth; an engine or a line in use for 85 %; the receive buffer of a peer that paused for
+///    half of the time with time left in all that it has; or the window (with a processor that polled in all the time
+///    that it had left, else with what queue pairs stood still for in a quarter).
 /// Units that wait for descriptors of queues that had been empty in a tenth of that are named with the window. Receives
 /// for which a single queue pair stood still in 3 % of the time are named with what else was not in use for 98 %, and
 /// alone with a processor that polled meanwhile: it does nothing else then.

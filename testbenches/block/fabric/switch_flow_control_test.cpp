@@ -204,6 +204,26 @@ struct flapped {
 };
 
 /// Who comes back knows of no pause and sends: without a new one its frames would be lost.
+/// Pauses of one quantum, which is shorter than the frame that tells it: of those one at a time waits for the line.
+TEST(switch_flow_control, no_more_pauses_are_told_than_the_line_takes) {
+  switch_config c = lossless(lossless_by::pfc);
+  c.pause_quanta = 1;
+  rig r(3, c);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps();
+  wire::pause_frame stop;
+  stop.per_priority = true;
+  stop.enabled = 0x08;
+  stop.quanta[3] = 0xffff;
+  r.pause(2, stop, start + 1'000'000);
+  for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+  r.run(start + 20'000'000);
+  ASSERT_EQ(r.middle->stopped(0), 0x08);
+  const std::size_t heard = pauses(r.plugs[0]).size();
+  EXPECT_GT(heard, 100u);
+  EXPECT_LE(r.counted("port0.tx_pause"), heard + 2) << "on the line and in front of it";
+}
+
 TEST(switch_flow_control, who_comes_back_is_told_anew) {
   flapped f(0);
   f.r.run(f.back - 1'000);

@@ -61,6 +61,26 @@ TEST(mac_arbitration, ets_shares_bytes_and_serves_groups_strictly) {
   EXPECT_NEAR(share, 0.75, 0.01);
 }
 
+/// Priorities 3 and 4 are of class 3, priority 5 of class 5: half of the line each, and of the first one's half each of
+/// its two priorities has half, whatever the other class sends between their frames.
+TEST(mac_arbitration, ets_serves_the_priorities_of_a_class_in_turn) {
+  port::config many;
+  many.egress_frames = 200;
+  bench t(many);
+  t.a.mac.cr_write(cr::arbitration, 2);
+  t.a.mac.cr_write(cr::prio2tc, 0x76533210);
+  t.a.mac.cr_write(cr::scheduler + 4 * 3, 7u << 16 | 50);
+  t.a.mac.cr_write(cr::scheduler + 4 * 5, 7u << 16 | 50);
+  t.a.tx.send(t.frame(9000, 0));
+  for (unsigned i = 0; i < 100; ++i)
+    for (const std::uint8_t p : {std::uint8_t{3}, std::uint8_t{4}, std::uint8_t{5}}) t.a.tx.send(t.frame(996, p, true));
+  bench::run_ns(40'000);
+  const std::string s = order(t).substr(1, 80);
+  EXPECT_EQ(std::count(s.begin(), s.end(), '3'), 20) << s;
+  EXPECT_EQ(std::count(s.begin(), s.end(), '4'), 20) << s;
+  EXPECT_EQ(std::count(s.begin(), s.end(), '5'), 40) << s;
+}
+
 /// New shares count from now on: a class that went before another one has nothing to make up for.
 TEST(mac_arbitration, new_shares_forget_what_was_before) {
   port::config many;

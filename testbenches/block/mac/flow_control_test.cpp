@@ -107,6 +107,10 @@ TEST(mac_flow_control, a_pause_that_is_prolonged_has_one_transition) {
   EXPECT_EQ(f.paused_until(3), 229'000u);
   EXPECT_EQ(f.of(3).rx_frames, 2u);
   EXPECT_EQ(f.of(3).rx_transitions, 1u);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 100'000u) << "what is to come of it has not been";
+  f.settle(151'000);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 150'000u);
+  f.settle(229'000);
   EXPECT_EQ(f.of(3).rx_duration_ps, 228'000u);
   f.receive(pfc(0x08, 10), 229'000);  // the first one has ended at this instant: another
   EXPECT_EQ(f.of(3).rx_transitions, 2u);

@@ -65,7 +65,7 @@ void read_flow(const std::string& name, const toml::node& node, std::size_t numb
   s.number("messages", 1, 1'000'000'000'000, c.messages);
   std::uint64_t n = 0;
   if (s.number("rate_mbps", 1, 400'000, n)) c.rate_kbps = n * 1000;
-  if (s.number("start_us", 0, longest_us, n)) c.start = n * sim::ps_per_us;
+  c.start = read_start(s, f.duration_us) * sim::ps_per_us;
   if (s.number("spread_us", 0, longest_us, n)) c.spread = n * sim::ps_per_us;
   if (rule == flows_in_file::needed && c.messages == 0 && f.duration_us == 0)
     s.fail(node, "messages: is missing, and so is duration_us of the file: one of them ends the flow");
@@ -81,6 +81,7 @@ void read_flow(const std::string& name, const toml::node& node, std::size_t numb
       c.to = b;
       c.name = given;
       check_ports(s, c.ports, {a, b}, f.shape);
+      check_way(s, node, c.ports, a, b, f.shape);
       f.flows.push_back(c);
     }
   if (f.flows.size() == before)

@@ -2,6 +2,7 @@
 #include "testbenches/rnic/fabric/network_file.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace rnic::program {
 
@@ -57,9 +58,17 @@ void read_cables(const section& file, const std::string& name, fabric::topology&
     if (both == nullptr || both->size() != 2 || !both->get(0)->is_string() || !both->get(1)->is_string())
       s.fail(node, "ends: expected two names, as in [\"h1\", \"s1\"]");
     std::string of[2] = {both->get(0)->as_string()->get(), both->get(1)->as_string()->get()};
+    const auto check_name = [&](const std::string& n) {
+      const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+      if (n.empty() || !std::all_of(n.begin(), n.end(), is_part))
+        s.fail(node, "ends: \"" + n +
+                         "\" is no name, expected letters, digits, - and _, and of a host .1 or .2 for its port");
+    };
     const auto is_switch = [](const std::string& n) { return !n.empty() && n[0] == 's'; };
     if (is_switch(of[0]) && !is_switch(of[1])) std::swap(of[0], of[1]);
     if (!is_switch(of[1])) s.fail(node, "ends: one of them must be a switch, whose name begins with s");
+    check_name(of[1]);
+    if (is_switch(of[0])) check_name(of[0]);
     fabric::cable_kind kind;
     read_cable(s, "metres", "rate_mbps", kind);
     const auto switch_number = [&](const std::string& n) {
@@ -79,6 +88,7 @@ void read_cables(const section& file, const std::string& name, fabric::topology&
       port = text == "2" ? 2 : 1;
       of[0].resize(dot);
     }
+    check_name(of[0]);
     const unsigned known = index_of(shape.hosts(), of[0]);
     const unsigned host = known < shape.hosts().size() ? known : shape.add_host(of[0]);
     if ((shape.cabled(host) >> (port - 1) & 1) != 0)
@@ -249,6 +259,24 @@ void check_ports(const section& s, const std::vector<unsigned>& ports, const std
     for (const unsigned p : ports)
       if ((shape.cabled(host) >> (p - 1) & 1) == 0)
         s.fail(*s.find("ports"), "ports: port " + std::to_string(p) + " of " + shape.hosts()[host] + " has no cable");
+}
+
+std::uint64_t read_start(const section& s, std::uint64_t duration_us) {
+  std::uint64_t start = 0;
+  s.number("start_us", 0, duration_us != 0 ? duration_us - 1 : longest_us, start);
+  return start;
+}
+
+void check_way(const section& s, const toml::node& of, const std::vector<unsigned>& ports, unsigned from, unsigned to,
+               const fabric::topology& shape) {
+  const auto first = [&](unsigned host) { return (shape.cabled(host) & 1) != 0 ? 1u : 2u; };
+  for (const unsigned p : ports.empty() ? std::vector<unsigned>{0} : ports) {
+    const unsigned out = p != 0 ? p : first(from), in = p != 0 ? p : first(to);
+    const fabric::plug_place next = shape.beyond_host(from, out);
+    if (next.is_switch ? shape.ways_to(to, in)[next.number].empty() : next.number != to)
+      s.fail(of, "to: no way leads from port " + std::to_string(out) + " of " + shape.hosts()[from] + " to port " +
+                     std::to_string(in) + " of " + shape.hosts()[to]);
+  }
 }
 
 void read_packets(const section& s, hosts::connection_options& c) {

@@ -49,6 +49,12 @@ std::vector<unsigned> read_ports(const sim::toml_section& s);
 /// That these hosts have a cable there.
 void check_ports(const sim::toml_section& s, const std::vector<unsigned>& ports, const std::vector<unsigned>& hosts,
                  const fabric::topology& shape);
+/// start_us of a flow, 0 without it: before the end of the file's duration_us, where that is not 0.
+std::uint64_t read_start(const sim::toml_section& s, std::uint64_t duration_us);
+/// That a way leads from one host to the other, at these ports of both, or at the first that have a cable. `of` is the
+/// table.
+void check_way(const sim::toml_section& s, const toml::node& of, const std::vector<unsigned>& ports, unsigned from,
+               unsigned to, const fabric::topology& shape);
 /// roce, transport, ip, vlan, priority, traffic_class, ack_timeout and mtu, where they are given.
 void read_packets(const sim::toml_section& s, hosts::connection_options& c);
 /// Frames without a tag have no priority. `of` is the table.

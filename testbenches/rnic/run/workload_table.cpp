@@ -228,6 +228,9 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   w.ports = read_ports(s);
   check_ports(s, w.ports, w.from, e.shape);
   check_ports(s, w.ports, w.to, e.shape);
+  for (const unsigned a : w.from)
+    for (const unsigned b : w.to)
+      if (a != b) check_way(s, node, w.ports, a, b, e.shape);
   read_verbs(s, w);
   read_sizes(s, w);
   read_arrivals(s, node, w);
@@ -249,9 +252,10 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   s.number("inline_receive", 0, w.connection.type == IBV_QPT_XRC_SEND ? 0 : workloads::most_inline_receive,
            w.connection.inline_receive);
   s.number("messages", 1, 1'000'000'000'000, w.messages);
+  const std::uint64_t start = read_start(s, e.duration_us);
+  w.start = start * sim::ps_per_us;
   std::uint64_t n = 0;
-  if (s.number("start_us", 0, longest_us, n)) w.start = n * sim::ps_per_us;
-  if (s.number("end_us", n + 1, longest_us, n)) w.end = n * sim::ps_per_us;
+  if (s.number("end_us", start + 1, longest_us, n)) w.end = n * sim::ps_per_us;
   s.boolean("background", w.background);
   if (w.messages == 0 && w.end == 0 && e.duration_us == 0)
     s.fail(node, "messages: is missing, and so are end_us and duration_us of the file: one of them ends the workload");

@@ -340,6 +340,48 @@ def check_vlans(c):
     result, _ = c.run(text % (ports, trunk % "[5]", "h4"))
     c.expect(result["flows"][0]["goodput_gbps"] > 10 and result["flows"][1]["completed"] == 0,
              "a trunk without VLAN 6: %s" % result["flows"])
+    # A port without a table changes no tag: what h1 tags is of its VLAN where h2's port is a trunk, and no other's.
+    tagged = 'duration_us = 200\nvlan = %d\n[topology]\nkind = "star"\nhosts = 2\n[[port]]\nat = ["s1", "h2"]\ntrunk = [5]\n' \
+             '[[flow]]\nfrom = "h1"\nto = "h2"\n'
+    result, _ = c.run(tagged % 5)
+    c.expect(result["goodput_gbps"] > 30 and dropped(result, "drop_vlan") == 0, "tagged to a trunk: %s" % result["flows"])
+    result, _ = c.run(tagged % 6)
+    c.expect(result["goodput_gbps"] == 0 and dropped(result, "drop_vlan") > 0, "another VLAN to a trunk: %s" % result["flows"])
+
+
+def check_classes(c):
+    """Two priorities of a traffic class have half of its share each, whatever another class sends; who is kept from the
+    port by them is not said to be paused."""
+    text = 'duration_us = 2000\nvlan = 2\n[topology]\nkind = "star"\nhosts = 2\n[parameters]\n' \
+           'driver.lossless_global_pause = false\ndriver.dcb.enabled = true\ndriver.dcb.ets.priority4 = 3\n' \
+           'driver.dcb.ets.tc3.tsa = "ets"\ndriver.dcb.ets.tc3.percent = 50\n' \
+           'driver.dcb.ets.tc5.tsa = "ets"\ndriver.dcb.ets.tc5.percent = 50\n' + \
+           "".join('[[flow]]\nfrom = "h1"\nto = "h2"\npriority = %d\n' % p for p in (3, 4, 5))
+    result, said = c.run(text)
+    rates = [f["goodput_gbps"] for f in result["flows"]]
+    c.expect(abs(rates[0] - rates[1]) < 0.02 * rates[0] and abs(rates[0] + rates[1] - rates[2]) < 0.02 * rates[2],
+             "priorities 3 and 4 of a class, and 5: %s" % rates)
+    c.expect("pauses of" not in said, "nobody pauses: %s" % said)
+    strict = 'duration_us = 500\nvlan = 2\n[topology]\nkind = "pair"\n[parameters]\n' \
+             'driver.lossless_global_pause = false\nadapter.port.egress_arbitration = "strict"\n' + \
+             "".join('[[flow]]\nfrom = "h1"\nto = "h2"\npriority = %d\n' % p for p in (3, 5))
+    result, said = c.run(strict)
+    c.expect(result["flows"][0]["completed"] == 0 and result["stood_still"].get("the port of adapter h1", 0) > 0.9 and
+             "pauses of" not in said, "a priority that has no turn: %s" % said)
+
+
+def check_pauses(c):
+    """Hosts are paused for no longer than the run lasts, and pause frames are a part of what a line carries."""
+    text = 'duration_us = 500\nvlan = 2\n[topology]\nkind = "star"\nhosts = 4\n[parameters]\n' \
+           'driver.lossless_global_pause = false\ndriver.pfc_mask = 8\nswitch.buffer.flow_control = "pfc"\n' \
+           'switch.buffer.lossless_priorities = 8\nswitch.buffer.bytes = 400000\nswitch.pause_quanta = %d\n' \
+           '[[flow]]\nfrom = ["h1", "h2", "h3"]\nto = "h4"\npriority = 3\n[[flow]]\nfrom = "h4"\nto = "h1"\npriority = 3\n'
+    for quanta in 3, 10, 65535:
+        result, _ = c.run(text % quanta)
+        durations = [v for k, v in result["counters"].items() if k.endswith("rx_duration_ps")]
+        c.expect(0 < max(durations) <= 501 * 10**6, "%d quanta: paused for %d ps in 500 us" % (quanta, max(durations)))
+        line = result["utilisation"]["wire, s1 to h1"]
+        c.expect(line > 0.95, "%d quanta: %s of the line to h1 are in use" % (quanta, line))
 
 
 def check_parallel_cables(c):
@@ -466,6 +508,9 @@ def check_refusals(c):
     c.refuse_file('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1", "h2"]\n', "one of them must be a switch")
     c.refuse_file('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1", "s1"]\n[[cable]]\nends = ["h1", "s2"]\n', "port 1 of h1")
     c.refuse_file('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1.3", "s1"]\n', "h1.3", "port 1 or 2")
+    for ends, name in (("", ""), ("a b", "a b"), ("h\\n1", "h"), ("s1.2", "s1.2")):
+        c.refuse_file('duration_us = 1\n[topology]\nkind = "custom"\n[[cable]]\nends = ["%s", "s1"]\n' % ends, "ends: ", name, "letters")
+    c.refuse_file("duration_us = 100\n" + star + flow + "start_us = 300\n", ":8:", "start_us: 300", "0 to 99")
     port = "duration_us = 1\n" + star + flow + "[[port]]\n"
     c.refuse_file(port, "port 1: at")
     c.refuse_file(port + 'at = ["s2", "h1"]\naccess = 1\n', "no switch s2", "s1")
@@ -490,8 +535,7 @@ def check_custom(c):
     c.expect(9 < result["goodput_gbps"] < goodput_bound(10), "goodput %.3f" % result["goodput_gbps"])
     c.expect(dropped(result) == 0, "dropped")
     unjoined = text.replace('[[cable]]\nends = ["s1", "s2"]\nrate_mbps = 100000\n', "")
-    result, _ = c.run(unjoined)
-    c.expect(result["goodput_gbps"] == 0 and dropped(result, "drop_unknown") > 0, "no way, and yet %s" % result["flows"])
+    c.refuse_file(unjoined, "flow 1", "no way leads from port 1 of h1 to port 2 of h2")
 
 
 def main():
@@ -527,6 +571,8 @@ def check_all_else(c):
     check_verbs_and_transports(c)
     check_custom(c)
     check_vlans(c)
+    check_classes(c)
+    check_pauses(c)
     check_parallel_cables(c)
     check_runs(c)
     return check_frames(c)

@@ -113,6 +113,30 @@ TEST(Misuse, WhoWaitsForNobodyIsTold) {
             "the simulation came to rest before all programs had ended");
 }
 
+TEST(Misuse, WhatIsNotThereIsNamed) {
+  hosts::two_nodes system(cable_between_two());
+  EXPECT_EQ(answer_to([&] { system.end(7); }), "end 7: there are 2, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.host(2); }), "host 2: there are 2, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.cable(1); }), "cable 1: there are 1, numbered from 0");
+}
+
+TEST(Misuse, HostsAndPortsOfANetworkThatAreNotThereAreNamed) {
+  hosts::network_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
+  c.shape = fabric::make_pair(1, {});
+  hosts::network system(c);
+  EXPECT_EQ(answer_to([&] { system.host(2); }), "host 2: there are 2, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.end(2); }), "end 2: there are 2, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.end(1, 2); }), "end: h2 has no cable at port 2");
+}
+
+TEST(Misuse, ABlockWithoutItsFunctionIsRefused) {
+  hosts::two_nodes_config c = cable_between_two();
+  c.node.blocks["atomic_unit"] = {};
+  EXPECT_NE(answer_to([&] { hosts::two_nodes wrong(c); }).find("own block: the function that makes it is not given"),
+            std::string::npos);
+}
+
 TEST(Misuse, AHostWithoutACableIsNamed) {
   hosts::network_config c;
   c.node = hosts::make_node_config("connectx3pro_40g");
