@@ -63,7 +63,7 @@ void add_common(CLI::App& command, common_options& o) {
                    "The capture has the FCS of each frame, and the frames whose FCS is wrong");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
   command.add_option("--seed", o.seed, "Seed of everything random in the run")->capture_default_str();
-  command.add_flag("--quiet", o.quiet, "No progress");
+  command.add_flag("--quiet", o.quiet, "No progress, and no warnings");
 }
 
 void add_roce(CLI::App& command, std::string& to, const char* what) {

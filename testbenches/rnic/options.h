@@ -91,7 +91,8 @@ struct bandwidth_options {
   bool bidirectional = false;
 };
 /// Of this size: `messages`, or so many that beginning and end, when not all that may be under way is, are little of
-/// the run: 1000 for each 128 that may be under way, until 256 MiB of payload have gone; 1000 to 4 million.
+/// the run: 1000 for each 128 that may be under way, until 256 MiB of payload have gone; 1000 to 4 million, over UC and
+/// UD at least 10'000 or, where that is less, 16 MiB.
 std::uint64_t messages_of(const bandwidth_options& o, std::uint32_t size);
 
 struct soak_options {

@@ -200,14 +200,14 @@ void processing_units::advance(send_unit& u) {
       return units_.end_turn(u, report_kind::idle);
   }
   if (!u.at_wqe.current && !load(u)) return;
+  const bool had_turn = u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes;
   if (u.wqe.error != 0 || u.wqe.local) {
-    if (!run_local(u)) return;
-    owner_.wake_next();
+    if (had_turn) return units_.end_turn(u, report_kind::more);
+    if (run_local(u)) owner_.wake_next();
     return;
   }
   if (in_service(u)) return;
-  if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes)
-    return units_.end_turn(u, report_kind::more);
+  if (had_turn) return units_.end_turn(u, report_kind::more);
   units_.offer(u);  // start_packets() comes later in this tick
 }
 

@@ -37,7 +37,8 @@ namespace rnic::transport {
 /// executed here (no operation, operation on keys, error: a message without a packet); service, `wqe_cycles` from one
 /// WQE's first packet to the next one's, `read_wqe_cycles` from where a READ began to wait for the READ engine: what is
 /// done for it goes on meanwhile; report, when the turn ends. A unit executes up to `turn_wqes` WQEs and `turn_bytes`
-/// of a queue pair.
+/// of a queue pair, those without a packet included; what a queue pair in error has is flushed without a limit, one WQE
+/// a cycle and no service time.
 ///
 /// Stalls of a unit: context not on chip; descriptors; service time; addresses of its packets that are being looked up;
 /// an operation on keys; a port to append to the message table; go-back of its queue pair; channel of reports or

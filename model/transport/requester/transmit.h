@@ -39,10 +39,11 @@ namespace rnic::transport {
 /// cycle in which the unit is in its turn, if the READ engine was free.
 ///
 /// Stalls, in the order in which they are looked at: gather takes no packet or has no room for its pieces; the queue
-/// pair's time has not come; no egress credit; no grant of the READ engine; no port of the context memory; no room for
-/// a message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
-/// another; no port to append to the message table. What holds the unit up that has its turn is what the engine is
-/// blocked by. What it gives its unit to another for is counted (standstill.h).
+/// pair's time has not come; no egress credit; no grant of the READ engine; no port of the context memory; with a
+/// message's first packet: fence or limit of READs, no room for a message or READ, end-to-end credits, no port to
+/// append to the message table, whose entry it has from then on; window of PSNs. For its time, for a credit and for
+/// what its message or window lacks the queue pair gives its unit to another, which is counted (standstill.h); for a
+/// port or a grant it does not. What holds the unit up that has its turn is what the engine is blocked by.
 class transmit {
  public:
   using context = icm::requester_context;

@@ -51,6 +51,19 @@ TEST(limits, a_turn_is_as_many_wqes_as_its_parameter) {
   EXPECT_EQ(b.stats.value("scheduler.grants"), 3u);
 }
 
+/// What has no packet is a part of a turn as well: else a queue pair with nothing else would keep its unit.
+TEST(limits, a_turn_counts_wqes_that_send_nothing) {
+  bench::setup s;
+  s.requester.turn_wqes = 2;
+  bench::bench b(s);
+  constexpr std::uint32_t nop = 0, units = 1, signalled = 0xc;
+  for (unsigned i = 0; i < 6; ++i) b.post({nop, units, signalled, 0});
+  b.ring_doorbell();
+  b.run_ns(10'000);
+  EXPECT_EQ(b.w.cqes.size(), 6u);
+  EXPECT_EQ(b.stats.value("scheduler.grants"), 3u);
+}
+
 /// SENDs of a queue pair that knows of no receive.
 void send_without_credits(bench::bench& b, unsigned many) {
   b.context.flags = 0;

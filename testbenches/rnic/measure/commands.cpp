@@ -107,7 +107,7 @@ void add_bandwidth(command_line& line) {
   command
       .add_option("--messages", o.messages,
                   "Messages per size, over all queue pairs of a direction; 0: 1000 for each 128 that may be under way\n"
-                  "(--qps times --depth), until 256 MiB have gone, but 1000 to 4000000")
+                  "(--qps times --depth), until 256 MiB have gone, but 1000 (UC and UD: 10000, or 16 MiB) to 4000000")
       ->check(CLI::Range(0u, 100000000u))
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "Both hosts send");

@@ -229,6 +229,14 @@ def scenarios():
     # A window that one fetch of descriptors brings; units and the processor are a part of its latency.
     add("--sizes 17 --qps 1 --depth 4 --mtu 4096 --set adapter.requester.translation_blocks=false", "window",
         ("processing units", "processor"))
+    # A fetch that brings one descriptor, of queue pairs that have a unit each.
+    add("--sizes 256 --qps 1 --inline 220", "descriptor fetch of adapter a", ("PCIe", "datapath"))
+    add("--sizes 512 --qps 2 --inline 220 --verb read --bidirectional --depth 20" + cx5, "descriptor fetch of adapter ")
+    # A buffer that holds less than the cable: the peer has nothing to do at the end of each pause.
+    add("--sizes 16384 --qps 2 --depth 8 --mtu 4096 --rate 100000 --cable 1000", "receive buffer of adapter b", ("datapath",))
+    # Both halves' READs, and more queue pairs than there are contexts for.
+    add("--sizes 4096 --qps 64 --depth 16 --verb read --bidirectional --rate 56000 --messages 6144",
+        "read engine turns of adapter a and contexts of adapter a")
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s
