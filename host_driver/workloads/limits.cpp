@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_driver/workloads/limits.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -64,6 +66,8 @@ void check_loop(const workload_config& w) {
   check_range(w, "batch", w.batch, 1, most_batch);
   check_range(w, "signal_every", w.signal_every, 1, most_depth);
   check_range(w, "depth", w.depth, least_depth(w), most_depth);
+  const std::string lack = lacks_memory(w);
+  if (!lack.empty()) refuse(w, "threads, qps and depth: " + lack);
   if (w.open && !(w.open->gap_ps > 0)) refuse(w, "open.gap_ps: expected above 0");
   if (w.open && w.open->kind == arrival_config::process::on_off && !(w.open->on_ps > 0))
     refuse(w, "open.on_ps: expected above 0");
@@ -82,6 +86,24 @@ void check_ping_pong(const workload_config& w) {
 }
 
 }  // namespace
+
+std::string lacks_memory(std::uint64_t queue_pairs, std::uint64_t depth) {
+  constexpr std::uint64_t descriptor = 64, gib = std::uint64_t{1} << 30;
+  const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || bytes <= 0) return {};
+  const std::uint64_t there = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes);
+  const std::uint64_t needed = queue_pairs * depth * descriptor;
+  if (needed <= there) return {};
+  return std::to_string(queue_pairs) + " queue pairs with " + std::to_string(depth) + " messages each take " +
+         std::to_string(needed / gib) + " GiB of send queues, expected no more than the memory of this machine, " +
+         std::to_string(there / gib) + " GiB";
+}
+
+std::string lacks_memory(const workload_config& w) {
+  // A host that sends may be among the receivers.
+  const std::uint64_t peers = std::max<std::size_t>(1, w.to.size() - 1);
+  return lacks_memory(peers * w.from.size() * w.threads * w.qps, w.depth);
+}
 
 void check(const workload_config& w, const fabric::topology& shape, bool endless) {
   check_hosts(w, "from", w.from, shape);

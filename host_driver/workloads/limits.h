@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "host_driver/workloads/workload.h"
 
@@ -16,6 +17,12 @@ inline constexpr unsigned most_inline_of_datagrams = 884, most_inline = 912, mos
 
 /// Of a closed loop: depth that leaves room for a batch beside the messages without a completion.
 inline unsigned least_depth(const workload_config& w) { return w.signal_every + w.batch - 1; }
+
+/// Why this machine cannot hold send queues of so many queue pairs with so many messages each, which are at least a
+/// descriptor of 64 bytes each: a sentence; empty: it can.
+std::string lacks_memory(std::uint64_t queue_pairs, std::uint64_t depth);
+/// The same of a workload's.
+std::string lacks_memory(const workload_config& w);
 
 /// Refuses what cannot run on this network, or would never end: `endless` says that the run has no end of its own.
 /// Throws sim::config_error: one line with workload, field and what is legal.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/workloads/limits.h"
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/explain/resources.h"
@@ -47,6 +48,8 @@ class bandwidth_run {
     const unsigned receives = verb_of(o.traffic).receives ? o.receive_depth : 1;
     const std::uint64_t most = messages_of(o, *std::min_element(sizes_.begin(), sizes_.end()));
     connection_.receive_depth = std::clamp<unsigned>(receives, 1, static_cast<unsigned>((most + o.qps - 1) / o.qps));
+    if (const std::string lack = workloads::lacks_memory(o.qps, o.depth); !lack.empty())
+      throw usage_error("--qps, --depth: " + lack);
     stream_.verb = &verb_of(o.traffic);
     stream_.qps = o.qps;
     stream_.depth = o.depth;

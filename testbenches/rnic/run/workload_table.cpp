@@ -241,6 +241,8 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   s.number("batch", 1, workloads::most_batch, w.batch);
   s.number("signal_every", 1, workloads::most_depth, w.signal_every);
   check_window(s, node, w);
+  if (const std::string lack = workloads::lacks_memory(w); !lack.empty())
+    s.fail(node, "threads, qps and depth: " + lack);
   unsigned word = 0;
   if (s.word("queue_pairs", {"turn", "random"}, word)) w.random_queue_pairs = word == 1;
   read_memory(s, w);

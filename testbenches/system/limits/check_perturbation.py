@@ -231,12 +231,13 @@ def scenarios():
         ("processing units", "processor"))
     # A fetch that brings one descriptor, of queue pairs that have a unit each.
     add("--sizes 256 --qps 1 --inline 220", "descriptor fetch of adapter a", ("PCIe", "datapath"))
-    add("--sizes 512 --qps 2 --inline 220 --verb read --bidirectional --depth 20" + cx5, "descriptor fetch of adapter ")
+    add("--sizes 512 --qps 2 --inline 220 --verb read --bidirectional --depth 20" + cx5, "descriptor fetch of adapter ",
+        ("wire",))  # in another rhythm doorbells bring what else is fetched
     # A buffer that holds less than the cable: the peer has nothing to do at the end of each pause.
     add("--sizes 16384 --qps 2 --depth 8 --mtu 4096 --rate 100000 --cable 1000", "receive buffer of adapter b", ("datapath",))
     # Both halves' READs, and more queue pairs than there are contexts for.
     add("--sizes 4096 --qps 64 --depth 16 --verb read --bidirectional --rate 56000 --messages 6144",
-        "read engine turns of adapter a and contexts of adapter a")
+        "read engine turns of adapter a and contexts of adapter a", ("responder check", "datapath"))
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s

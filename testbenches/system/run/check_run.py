@@ -430,6 +430,10 @@ def check_refusals(c):
     for text, words in (
             ("duration_us = 10\n", ["workload: is missing"]),
             (head + "sze = 4\n", [":5:", "workload 1", "no field sze", "size"]),
+            # 64 TiB of send queues.
+            ("duration_us = 10\n[topology]\nkind = \"star\"\nhosts = 64\n[[workload]]\nfrom = %s\nto = %s\nthreads = 64\nqps = 4096\n"
+             "depth = 4096\nsize = 64\n" % (["h%d" % h for h in range(1, 33)], ["h%d" % h for h in range(33, 65)]),
+             ["threads, qps and depth", "GiB", "memory of this machine"]),
             (head + "size = -1\n", ["size: -1", "0 to"]),
             (head + "size = 64\nsizes = [1]\n", ["size, sizes and size_cdf"]),
             (head + "sizes = []\n", ["sizes"]),
