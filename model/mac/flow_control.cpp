@@ -8,6 +8,7 @@
 namespace rnic::mac {
 
 void flow_control::receive(const wire::pause_frame& p, sim::time_ps now) {
+  settle(now);
   for (unsigned i = 0; i < 8; ++i) {
     const bool meant = p.per_priority ? (p.enabled & obey_pfc & (1u << i)) != 0 : obey_pause;
     if (meant) hold(i, p.quanta[p.per_priority ? i : 0], now);
@@ -15,7 +16,6 @@ void flow_control::receive(const wire::pause_frame& p, sim::time_ps now) {
 }
 
 void flow_control::hold(unsigned priority, std::uint16_t quanta, sim::time_ps now) {
-  settle(now);
   counters& c = counters_[priority];
   const sim::time_ps before = std::max(until_[priority], now);
   const sim::time_ps after = now + quanta_time(quanta);

@@ -505,7 +505,7 @@ class limit_finder {
       const std::uint64_t all = after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i];
       const std::uint64_t empty = after_.unit_empty_ps[i] - before_.unit_empty_ps[i];
       if (load_.qps <= all_units_[i] && portion(all - std::min(all, empty)) >= mostly * units_[i])
-        return "descriptor fetch of adapter " + system_.name(i);
+        return "descriptor fetch of " + adapter(i);
     }
     return {};
   }

@@ -78,16 +78,34 @@ TEST(switch_flow_control, pfc_stops_the_priority_that_fills) {
   }
 }
 
+/// What the peer of an output says of its priority 3; 0 quanta: it goes on.
+wire::pause_frame pause_of(std::uint16_t quanta) {
+  wire::pause_frame p;
+  p.per_priority = true;
+  p.enabled = 0x08;
+  p.quanta[3] = quanta;
+  return p;
+}
+
+/// Output 2 may send nothing of priority 3, from 1 us behind the time that is returned on.
+sim::time_ps stop_output(rig& r) {
+  const sim::time_ps start = r.base.now_ps();
+  r.pause(2, pause_of(0xffff), start + 1'000'000);  // 839 us
+  return start;
+}
+
+/// Then input 0 has frames for it, which take its priority 3 above XOFF.
+sim::time_ps fill_a_paused_output(rig& r) {
+  const sim::time_ps start = stop_output(r);
+  for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+  return start;
+}
+
 /// How many of the frames that come after XOFF, while the output does nothing, are lost.
 std::uint64_t lost_after_xoff(std::uint32_t headroom, unsigned frames_after) {
   rig r(3, lossless(lossless_by::pfc, headroom));
   r.teach();
-  const sim::time_ps start = r.base.now_ps();
-  wire::pause_frame stop;
-  stop.per_priority = true;
-  stop.enabled = 0x08;
-  stop.quanta[3] = 0xffff;
-  r.pause(2, stop, start + 1'000'000);
+  stop_output(r);
   // Two frames are in what is reserved. Of 262144 bytes 3 * 2 * (2008 + headroom) are not shared; a sixteenth of what
   // is free of the others takes as many frames as the loop finds, then XOFF is sent.
   unsigned sent = 0;
@@ -130,13 +148,7 @@ TEST(switch_flow_control, what_is_not_lossless_is_dropped_at_its_queue) {
 TEST(switch_flow_control, no_blocking_between_what_has_nothing_to_do_with_each_other) {
   rig r(4, lossless(lossless_by::pfc));
   r.teach();
-  const sim::time_ps start = r.base.now_ps();
-  wire::pause_frame stop;
-  stop.per_priority = true;
-  stop.enabled = 0x08;
-  stop.quanta[3] = 0xffff;
-  r.pause(2, stop, start + 1'000'000);
-  for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+  const sim::time_ps start = fill_a_paused_output(r);
   r.run(start + 10'000'000);
   ASSERT_EQ(pauses(r.plugs[0]).size(), 1u) << "its priority 3 is above XOFF";
   EXPECT_TRUE(r.plugs[2].got.empty());
@@ -151,8 +163,7 @@ TEST(switch_flow_control, no_blocking_between_what_has_nothing_to_do_with_each_o
   EXPECT_EQ(r.plugs[3].got.size(), 2u);
   EXPECT_EQ(r.plugs[2].got.size(), 2u) << "priorities 4 and 0 of the paused output";
   EXPECT_TRUE(pauses(r.plugs[1]).empty());
-  stop.quanta[3] = 0;
-  r.pause(2, stop, then + 6'000'000);
+  r.pause(2, pause_of(0), then + 6'000'000);
   r.run(then + 30'000'000);
   EXPECT_EQ(r.plugs[2].got.size(), 20u);
   EXPECT_EQ(pauses(r.plugs[0]).size(), 2u);
@@ -183,13 +194,7 @@ TEST(switch_flow_control, a_pause_is_refreshed_before_it_runs_out) {
 struct flapped {
   explicit flapped(unsigned at) : r(4, lossless(lossless_by::pfc)) {
     r.teach();
-    const sim::time_ps start = r.base.now_ps();
-    wire::pause_frame stop;
-    stop.per_priority = true;
-    stop.enabled = 0x08;
-    stop.quanta[3] = 0xffff;  // 839 us
-    r.pause(2, stop, start + 1'000'000);
-    for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+    const sim::time_ps start = fill_a_paused_output(r);
     r.run(start + 10'000'000);
     EXPECT_EQ(pauses(r.plugs[0]).size(), 1u);
     EXPECT_EQ(r.middle->held(2), 0x08);
@@ -203,20 +208,13 @@ struct flapped {
   sim::time_ps out = 0, back = 0;
 };
 
-/// Who comes back knows of no pause and sends: without a new one its frames would be lost.
 /// Pauses of one quantum, which is shorter than the frame that tells it: of those one at a time waits for the line.
 TEST(switch_flow_control, no_more_pauses_are_told_than_the_line_takes) {
   switch_config c = lossless(lossless_by::pfc);
   c.pause_quanta = 1;
   rig r(3, c);
   r.teach();
-  const sim::time_ps start = r.base.now_ps();
-  wire::pause_frame stop;
-  stop.per_priority = true;
-  stop.enabled = 0x08;
-  stop.quanta[3] = 0xffff;
-  r.pause(2, stop, start + 1'000'000);
-  for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+  const sim::time_ps start = fill_a_paused_output(r);
   r.run(start + 20'000'000);
   ASSERT_EQ(r.middle->stopped(0), 0x08);
   const std::size_t heard = pauses(r.plugs[0]).size();
@@ -224,6 +222,7 @@ TEST(switch_flow_control, no_more_pauses_are_told_than_the_line_takes) {
   EXPECT_LE(r.counted("port0.tx_pause"), heard + 2) << "on the line and in front of it";
 }
 
+/// Who comes back knows of no pause and sends: without a new one its frames would be lost.
 TEST(switch_flow_control, who_comes_back_is_told_anew) {
   flapped f(0);
   f.r.run(f.back - 1'000);
