@@ -30,8 +30,9 @@ namespace {
 /// Of a process that runs application code and the resolver of the C library.
 constexpr int stack_bytes = 1 << 20;
 
-/// For what the links' peers have not taken when everything else is over.
-constexpr std::chrono::milliseconds longest_ending{200};
+/// For what is still on its way to the links' peers when everything else is over: a peer that is a process of this
+/// machine may not be run for a while. Who has asked for the end does not wait for that.
+constexpr std::chrono::milliseconds longest_ending{2000}, longest_ending_asked_for{200};
 /// Real time for the answers of peers that are left, and between two looks for them.
 constexpr std::chrono::milliseconds leave_within{2000}, look_every{2};
 
@@ -48,7 +49,8 @@ class serve_run {
   void on_signal();
   void leave();
   void look_whether_left();
-  void send_the_rest();
+  void finish();
+  void look_whether_sent();
   void print_end();
   nlohmann::json results() const;
 
@@ -63,7 +65,7 @@ class serve_run {
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer end_, look_;
-  std::optional<std::chrono::steady_clock::time_point> leave_by_;
+  std::optional<std::chrono::steady_clock::time_point> leave_by_, finish_by_;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
@@ -183,7 +185,7 @@ void serve_run::applications() {
   });
   if (++ended_ != stations_.size() || (options_.duration_s != 0 && !leave_by_)) return;
   if (std::any_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->has_agent(); })) return leave();
-  clock_.stop();
+  finish();
 }
 
 void serve_run::spawn(const char* name, void (serve_run::*what)()) {
@@ -222,10 +224,32 @@ void serve_run::leave() {
 
 void serve_run::look_whether_left() {
   const bool left = std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->left(); });
-  if (left || std::chrono::steady_clock::now() >= *leave_by_) return clock_.stop();
+  if (left || std::chrono::steady_clock::now() >= *leave_by_) return finish();
   look_.expires_after(look_every);
   look_.async_wait([this](const boost::system::error_code& error) {
     if (!error) look_whether_left();
+  });
+}
+
+/// Frames that the adapters have sent reach the peers, as those of a machine that goes on when a program ends: the last
+/// one is often an answer for which a peer would wait long.
+void serve_run::finish() {
+  if (finish_by_) return;
+  const bool asked_for = signal_ != 0 || options_.duration_s != 0;
+  finish_by_ = std::chrono::steady_clock::now() + (asked_for ? longest_ending_asked_for : longest_ending);
+  for (serve::link_port* l : links()) l->stop_reading();
+  look_whether_sent();
+}
+
+void serve_run::look_whether_sent() {
+  const std::vector<serve::link_port*> all = links();
+  const bool sent = frames_.in_use() == 0 && std::all_of(all.begin(), all.end(), [](const serve::link_port* l) {
+                      return l->bridge().waiting_bytes == 0;
+                    });
+  if (sent || std::chrono::steady_clock::now() >= *finish_by_) return clock_.stop();
+  look_.expires_after(look_every);
+  look_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) look_whether_sent();
   });
 }
 
@@ -241,24 +265,12 @@ int serve_run::run() {
   }
   spawn("program", &serve_run::program);
   clock_.run();
-  send_the_rest();
   for (const auto& s : stations_) s->close_capture();
   all_ports_.close();
   print_end();
   if (!options_.common.json_file.empty()) write_json(options_.common.json_file, results());
   if (failure_) std::rethrow_exception(failure_);
   return std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->ok(); }) ? 0 : 1;
-}
-
-/// What the adapters have sent leaves, as long as the peers take it.
-void serve_run::send_the_rest() {
-  const std::vector<serve::link_port*> all = links();
-  const auto waits = [](const serve::link_port* l) { return l->bridge().waiting_bytes != 0; };
-  for (serve::link_port* l : all) l->stop_reading();
-  io_.restart();
-  const auto end = std::chrono::steady_clock::now() + longest_ending;
-  while (std::any_of(all.begin(), all.end(), waits) && io_.run_one_until(end) != 0) {
-  }
 }
 
 void serve_run::print_end() {

@@ -41,7 +41,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
          "dcb": dcb_cases.dcb, "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
          "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "rstream_list": rstream_cases.rstream_list, "qperf": qperf_cases.qperf,
-         "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped,
+         "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped, "taken_late": leaving.taken_late,
          "left_there": leaving.left_there,
          "roce_modes": addresses.roce_modes, "types_of_service": addresses.types_of_service,
          "reports": addresses.reports, "listeners": addresses.listeners,

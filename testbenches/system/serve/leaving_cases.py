@@ -192,3 +192,27 @@ def unreleased():
             w.send(datagram(message(0x15, mine, theirs, struct.pack(">I", 0))))
             w.model.until("released the connection", 3)
     stop(w)
+
+
+def taken_late():
+    """What the adapter sent last reaches a peer that takes it a while after the program has ended."""
+    if BTH is None:
+        print("skipped: this scapy knows no RoCE")
+        return 77
+    for messages in (60, 400):  # which wait at the link; for which the adapter is held, too
+        w = wire("--app", "mckey", "--client", "239.9.8.7", "--iterations", messages, "--size", 1000)
+        if messages == 60:
+            w.model.until("messages sent", 20)
+        time.sleep(1.2)  # that the peer is not run
+        got = []
+        while (f := w.receive(2)) is not None:
+            if BTH in f:
+                got.append(f[BTH].psn)
+        expect(w.model.wait(10) == 0, "%d messages: %s" % (messages, w.model.text))
+        first = got[0] if got else 0
+        expect([(psn - first) % (1 << 24) for psn in got] == list(range(messages)), "%d of %d messages came: %s" % (
+            len(got), messages, w.model.text))
+        expect(w.model.result["link"]["waiting"]["bytes_out"] == 0, "%s" % w.model.result["link"])
+        w.socket.close()
+        os.unlink(path("peer"))
+    return 0
