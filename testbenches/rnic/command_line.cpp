@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/command_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -59,6 +60,25 @@ int command_line::run(const std::vector<std::string>& arguments) {
   return status == 0 ? 2 : status;
 }
 
+/// CLI11 passes over an empty place between two commas, where somebody has forgotten a number.
+void command_line::refuse_gaps(const std::vector<std::string>& arguments) const {
+  const auto used = std::find_if(all_.begin(), all_.end(), [](const auto& c) { return c.app->parsed(); });
+  if (used == all_.end()) return;
+  const CLI::Option* option = nullptr;
+  for (const std::string& argument : arguments) {
+    std::string value = argument;
+    if (argument.rfind("--", 0) == 0) {
+      const std::size_t equals = argument.find('=');
+      option = used->app->get_option_no_throw(argument.substr(0, equals));
+      if (equals == std::string::npos) continue;
+      value = argument.substr(equals + 1);
+    }
+    if (option == nullptr || option->get_delimiter() != ',' || ("," + value + ",").find(",,") == std::string::npos)
+      continue;
+    throw usage_error(option->get_name() + " " + value + ": a value is missing beside a comma");
+  }
+}
+
 int command_line::execute(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv;
   for (const std::string& a : arguments) argv.push_back(a.c_str());
@@ -70,6 +90,7 @@ int command_line::execute(const std::vector<std::string>& arguments) {
     return 2;
   }
   try {
+    refuse_gaps(arguments);
     for (const command& c : all_)
       if (c.app->parsed()) return c.run();
     throw usage_error("a subcommand is required: " + names());
