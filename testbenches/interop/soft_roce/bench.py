@@ -76,6 +76,10 @@ class congested_switch(threading.Thread):
         frame[24:26] = struct.pack(">H", ~(total + (total >> 16)) & 0xffff)
 
 
+def ends_of(status, guest):
+    return ": status of the model %s, of the guest %s%s" % (status, guest[0], " (its time-out)" if guest[0] == 124 else "")
+
+
 class bench:
     """The guest, and one `rnic serve` after the other at the other end of its cable."""
 
@@ -137,8 +141,9 @@ class bench:
         model = self.serve(*options, "--client", "127.0.0.1", "--port", str(PORT))
         self.verdict(name + ", the guest is server", model, self.guest.finish_server(SECONDS * 2))
 
-    def note(self, name, ok, text=""):
-        print("%-60s %s" % (name, "ok" if ok else "FAILED"), flush=True)
+    def note(self, name, ok, text="", ends=""):
+        """`ends`: what became of both sides, for a log of which only the lines of failures are kept."""
+        print("%-60s %s" % (name, "ok" if ok else "FAILED" + ends), flush=True)
         if not ok:
             self.failures.append(name)
             print(text, flush=True)
@@ -163,7 +168,7 @@ class bench:
             print("%-60s once more: the %s was lost" % (name, lost), flush=True)
             self.repeat = True
             return
-        self.note(name, ok)
+        self.note(name, ok, ends=ends_of(status, guest))
         if not ok:
             self.show(status, text, guest)
 
@@ -196,6 +201,6 @@ class bench:
             run = self.result["runs"][0]
             wrong = ["wrong: %s" % run] if run["wrong_bytes"] != 0 or not run["ok"] else look(run)
         ok = status == 0 and guest[0] == 0 and not wrong
-        self.note(name, ok)
+        self.note(name, ok, ends=ends_of(status, guest))
         if not ok:
             self.show(status, text + "".join(w + "\n" for w in wrong), guest)
