@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/command_line.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -17,6 +16,27 @@
 #include "tlm/capture.h"
 
 namespace rnic::program {
+
+namespace {
+
+/// CLI11 passes over an empty place between two commas, where somebody has forgotten a number.
+void refuse_gaps(const CLI::App& command, const std::vector<std::string>& arguments) {
+  const CLI::Option* option = nullptr;
+  for (const std::string& argument : arguments) {
+    std::string value = argument;
+    if (argument.rfind("--", 0) == 0) {
+      const std::size_t equals = argument.find('=');
+      option = command.get_option_no_throw(argument.substr(0, equals));
+      if (equals == std::string::npos) continue;
+      value = argument.substr(equals + 1);
+    }
+    if (option == nullptr || option->get_delimiter() != ',' || ("," + value + ",").find(",,") == std::string::npos)
+      continue;
+    throw usage_error(option->get_name() + " " + value + ": a value is missing beside a comma");
+  }
+}
+
+}  // namespace
 
 command_line::command_line(std::string where)
     : where_(std::move(where)),
@@ -60,25 +80,6 @@ int command_line::run(const std::vector<std::string>& arguments) {
   return status == 0 ? 2 : status;
 }
 
-/// CLI11 passes over an empty place between two commas, where somebody has forgotten a number.
-void command_line::refuse_gaps(const std::vector<std::string>& arguments) const {
-  const auto used = std::find_if(all_.begin(), all_.end(), [](const auto& c) { return c.app->parsed(); });
-  if (used == all_.end()) return;
-  const CLI::Option* option = nullptr;
-  for (const std::string& argument : arguments) {
-    std::string value = argument;
-    if (argument.rfind("--", 0) == 0) {
-      const std::size_t equals = argument.find('=');
-      option = used->app->get_option_no_throw(argument.substr(0, equals));
-      if (equals == std::string::npos) continue;
-      value = argument.substr(equals + 1);
-    }
-    if (option == nullptr || option->get_delimiter() != ',' || ("," + value + ",").find(",,") == std::string::npos)
-      continue;
-    throw usage_error(option->get_name() + " " + value + ": a value is missing beside a comma");
-  }
-}
-
 int command_line::execute(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv;
   for (const std::string& a : arguments) argv.push_back(a.c_str());
@@ -90,9 +91,11 @@ int command_line::execute(const std::vector<std::string>& arguments) {
     return 2;
   }
   try {
-    refuse_gaps(arguments);
-    for (const command& c : all_)
-      if (c.app->parsed()) return c.run();
+    for (const command& c : all_) {
+      if (!c.app->parsed()) continue;
+      refuse_gaps(*c.app, arguments);
+      return c.run();
+    }
     throw usage_error("a subcommand is required: " + names());
   } catch (const usage_error& e) {
     std::fprintf(stderr, "rnic: %s%s\n", where_.c_str(), e.what());

@@ -41,7 +41,6 @@ class command_line {
   };
   int execute(const std::vector<std::string>& arguments);
   std::string names() const;
-  void refuse_gaps(const std::vector<std::string>& arguments) const;
 
   std::string where_;
   CLI::App app_;

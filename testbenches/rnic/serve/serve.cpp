@@ -48,6 +48,7 @@ class serve_run {
   void spawn(const char* name, void (serve_run::*what)());
   void on_signal();
   void leave();
+  void look_again(void (serve_run::*look)());
   void look_whether_left();
   void finish();
   void look_whether_sent();
@@ -216,19 +217,23 @@ void serve_run::on_signal() {
 
 /// The peers are told, and have some time to answer.
 void serve_run::leave() {
-  if (leave_by_) return;
+  if (leave_by_ || finish_by_) return;
   leave_by_ = std::chrono::steady_clock::now() + leave_within;
   for (const auto& s : stations_) s->leave();
   look_whether_left();
 }
 
+void serve_run::look_again(void (serve_run::*look)()) {
+  look_.expires_after(look_every);
+  look_.async_wait([this, look](const boost::system::error_code& error) {
+    if (!error) (this->*look)();
+  });
+}
+
 void serve_run::look_whether_left() {
   const bool left = std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->left(); });
   if (left || std::chrono::steady_clock::now() >= *leave_by_) return finish();
-  look_.expires_after(look_every);
-  look_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) look_whether_left();
-  });
+  look_again(&serve_run::look_whether_left);
 }
 
 /// Frames that the adapters have sent reach the peers, as those of a machine that goes on when a program ends: the last
@@ -247,10 +252,7 @@ void serve_run::look_whether_sent() {
                       return l->bridge().waiting_bytes == 0;
                     });
   if (sent || std::chrono::steady_clock::now() >= *finish_by_) return clock_.stop();
-  look_.expires_after(look_every);
-  look_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) look_whether_sent();
-  });
+  look_again(&serve_run::look_whether_sent);
 }
 
 int serve_run::run() {
