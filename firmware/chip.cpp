@@ -6,6 +6,7 @@
 
 #include "model/completion/completion_cr.h"
 #include "model/icm/icm_cr.h"
+#include "model/scheduler/scheduler_cr.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
@@ -107,6 +108,11 @@ void chip::release_qp(std::uint32_t qpn) {
     write(cr_base::transport, half + qp_cr::qp_select, qpn);
     write(cr_base::transport, half + qp_cr::qp_command, qp_cr::qp_command_release);
   }
+}
+
+void chip::set_doorbell_owner(std::uint32_t qpn, std::uint32_t uar) {
+  write(cr_base::scheduler, scheduler::cr::qp_select, qpn);
+  write(cr_base::scheduler, scheduler::cr::owner, uar);
 }
 
 bool chip::publish_qp(std::uint32_t qpn) {

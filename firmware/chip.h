@@ -53,6 +53,8 @@ class chip {
   bool halt_qp(std::uint32_t qpn) { return stop_qp(qpn, false); }
   bool discard_qp(std::uint32_t qpn) { return stop_qp(qpn, true); }
   void release_qp(std::uint32_t qpn);
+  /// The scheduler forgets what waits for the QP, and obeys doorbells of this page (scheduler::uar_of) from now on.
+  void set_doorbell_owner(std::uint32_t qpn, std::uint32_t uar);
   /// QP that goes on working: brings ICM up to date, or changes software's fields of both halves in one of the states
   /// of `how`. In an other one nothing changes.
   bool publish_qp(std::uint32_t qpn);

@@ -4,6 +4,7 @@
 
 #include "firmware/context_access.h"
 #include "firmware/firmware.h"
+#include "model/scheduler/scheduler_cr.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
@@ -65,7 +66,9 @@ abi::status firmware::change_qp(command_request& r) {
     if (const status s = check_qp_context(function_of(r)); s != status::ok) return s;
     // What was on chip of an earlier owner of the entry is forgotten.
     if (!chip_.discard_qp(qpn)) return status::internal_error;
+    chip_.set_doorbell_owner(qpn, scheduler::uar_of(function_of(r), in(q::uar, mailbox::context)));
     const status s = change_stopped_qp(*t, r);
+    if (s != status::ok) chip_.set_doorbell_owner(qpn, scheduler::no_owner);
     chip_.release_qp(qpn);
     if (s == status::ok) qps_[qp_index(qpn)] = {qpn, function_of(r), false};
     return s;
@@ -213,6 +216,7 @@ abi::status firmware::reset_qp(command_request& r) {
   if (find_qp(qpn) == nullptr) return status::ok;
   const bool stopped = chip_.discard_qp(qpn);
   const bool stored = store_context(table::qpc, qp_index(qpn), qp_pair{});
+  chip_.set_doorbell_owner(qpn, scheduler::no_owner);
   chip_.release_qp(qpn);
   qps_.erase(qp_index(qpn));
   if (!stopped) return status::internal_error;

@@ -431,6 +431,7 @@ void adapter::bind_registers() {
   cr_bus_.map(transport_base + transport::cr::cnm_offset, transport::cr::responder_offset, cnm_receiver_);
   cr_bus_.map(cr_base::completion, completion_);
   cr_bus_.map(cr_base::traffic, traffic_);
+  cr_bus_.map(cr_base::scheduler, scheduler_);
   gather_.count_into(traffic_.requests_sent);
   answer_transmit_.count_into(traffic_.answers_sent);
   requester_.count_into(traffic_.answers_received);

@@ -43,6 +43,7 @@ enum class cr_base : std::uint32_t {
   command = 0x0800'0000,     ///< command registers as firmware sees them
   pcie = 0x0900'0000,        ///< functions, MSI-X state
   traffic = 0x0a00'0000,     ///< frames and bytes by counter index (model/transport/traffic_counters.h)
+  scheduler = 0x0b00'0000,   ///< owners of send queues (model/scheduler/scheduler_cr.h)
 };
 inline constexpr std::uint32_t cr_port_stride = 0x1'0000;
 

@@ -18,6 +18,7 @@ scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& 
   stats.add(prefix + "merged", merged_);
   stats.add(prefix + "dropped_descriptors", dropped_descriptors_);
   stats.add(prefix + "bad_qpn", bad_qpn_);
+  stats.add(prefix + "wrong_uar", wrong_uar_);
   stats.add(prefix + "grants", grants_);
   stats.add(prefix + "resumes", resumes_);
   stats.add(prefix + "stalls", stalls_);
@@ -38,11 +39,33 @@ void scheduler::device_reset() {
   for (auto& c : table_) {
     if (!c) continue;
     for (queue_pair& qp : *c) {
-      qp.doorbell = qp.more = false;
-      while (qp.descriptor) take_descriptor(qp);
-      qp.span = 0;
+      forget_doorbells(qp);
+      qp.owner = no_owner;
     }
   }
+  selected_ = 0;
+  wake_next();  // a doorbell may have waited for a place among the descriptors
+}
+
+void scheduler::forget_doorbells(queue_pair& qp) {
+  while (qp.descriptor) take_descriptor(qp);
+  qp.doorbell = qp.more = false;
+  qp.span = 0;
+}
+
+std::uint32_t scheduler::cr_read(std::uint32_t offset) {
+  if (offset == cr::qp_select) return selected_;
+  if (offset != cr::owner) return 0;
+  return has_word(selected_) ? find(selected_).owner : no_owner;
+}
+
+void scheduler::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::qp_select) selected_ = value;
+  if (offset != cr::owner || !has_word(selected_)) return;
+  queue_pair& qp = find(selected_);
+  forget_doorbells(qp);
+  qp.owner = value;
+  wake_next();
 }
 
 scheduler::queue_pair& scheduler::find(std::uint32_t qpn) {
@@ -68,15 +91,8 @@ void scheduler::activate(queue_pair& qp) {
 }
 
 void scheduler::merge(queue_pair& qp, send_doorbell d) {
-  const bool mixed = qp.doorbell && qp.uar != d.uar;
-  qp.uar = mixed ? any_uar : d.uar;
   if (qp.doorbell) ++merged_;
   qp.doorbell = true;
-  // One of them is not the owner's: what it brought must not be executed, so the queue itself is read.
-  if (mixed) {
-    drop_descriptors(qp);
-    d.descriptor.reset();
-  }
   if (!keep(qp, std::move(d.descriptor))) qp.more = true;
   if (qp.at == state::stalled) drop_descriptors(qp);
   if (qp.span == 0) qp.span = d.span;
@@ -86,7 +102,13 @@ void scheduler::merge(queue_pair& qp, send_doorbell d) {
 /// queue pairs that move, so there will be room.
 bool scheduler::has_room() {
   if (held_ < config_.descriptors || !doorbell_in.front().descriptor) return true;
-  return false;
+  return !is_obeyed(doorbell_in.front());
+}
+
+bool scheduler::is_obeyed(const send_doorbell& d) {
+  if (!has_word(d.qpn)) return false;
+  const std::uint32_t owner = find(d.qpn).owner;
+  return owner == d.uar || owner == no_owner;
 }
 
 /// A queue pair that may stand still for long reads its WQEs from memory later.
@@ -123,12 +145,16 @@ blueflame_ptr scheduler::take_descriptor(queue_pair& qp) {
 void scheduler::take_doorbell() {
   send_doorbell d = doorbell_in.pop();
   ++doorbells_;
-  if (d.qpn >> config_.log_qps != 0) {  // software can ring for any number
+  if (!has_word(d.qpn)) {  // software can ring for any number
     ++bad_qpn_;
     return;
   }
   words_.access_own(of_doorbells);
   queue_pair& qp = find(d.qpn);
+  if (!is_obeyed(d)) {
+    ++wrong_uar_;
+    return;
+  }
   merge(qp, std::move(d));
   if (qp.at == state::idle) activate(qp);
 }
@@ -189,7 +215,7 @@ bool scheduler::grant_one() {
   }
   grant g;
   g.qpn = qp.qpn;
-  g.uar = qp.uar;
+  g.uar = qp.owner;
   if (qp.descriptor) kept_.access_own(read);
   g.descriptor = take_descriptor(qp);
   g.span = qp.span;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
@@ -65,23 +66,25 @@ struct config {
 ///
 /// A grant has the oldest WQE that came with a doorbell and waits, and says `doorbell` when one has come since the last
 /// grant, or more of these wait, and `more` when one of those since then came without a WQE, or its WQE was dropped.
-/// Doorbells of different UAR pages between two grants are any_uar: their WQEs are dropped, since one of them is not
-/// the owner's. So are those of a queue pair that is or gets stalled, which may be for long. Dropped ones are read from
-/// memory later. The span is the first doorbell's since the last grant.
+/// WQEs of a queue pair that is or gets stalled, which may be for long, are dropped: they are read from memory later.
+/// The span is the first doorbell's since the last grant.
+///
+/// A doorbell of another page than the owner's (scheduler_cr.h) changes nothing, takes no place, and does not wait for
+/// one. Those of a queue pair that is nobody's are granted: the requester finds no context.
 ///
 /// Memories: a word a queue pair (2^log_qps), with a port each for grants, reports and doorbells (memory
-/// `queue_pairs`); the links of the lines, which a report and a doorbell may write and a grant read in one cycle;
-/// `descriptors` WQEs of all queue pairs, one written by a doorbell, one read by a grant in a cycle (memory
-/// `descriptors`; those that are dropped go to the free ones as the chain that they are). Registers: first and last of
-/// each line.
+/// `queue_pairs`) and one for the register bus; the links of the lines, which a report and a doorbell may write and a
+/// grant read in one cycle; `descriptors` WQEs of all queue pairs, one written by a doorbell, one read by a grant in a
+/// cycle (memory `descriptors`; those that are dropped go to the free ones as the chain that they are). Registers:
+/// first and last of each line.
 ///
 /// Stalls: grant, while `grants` queue pairs are in service (the arbiter is blocked by "processing units") and while
 /// the channel takes none ("requester"); a doorbell with a WQE, and what is behind it, while `descriptors` of them
 /// wait. Reports never wait.
 ///
-/// Counters: doorbells; merged, that found another one since the last grant; dropped_descriptors; bad_qpn; grants;
-/// resumes, that did not find their queue pair ready; stalls.
-class scheduler : public sim::clocked_block, public register_bus::reset_target_if {
+/// Counters: doorbells; merged, that found another one since the last grant; dropped_descriptors; bad_qpn; wrong_uar,
+/// that were not the owner's; grants; resumes, that did not find their queue pair ready; stalls.
+class scheduler : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
             sim::statistics& stats);
@@ -91,8 +94,11 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   sim::fifo_in<report> report_in{*this};
   sim::fifo_out<grant> grant_out{*this};
 
-  /// Forgets doorbells and their descriptors. QPs in service stay so until the requester, which is reset at the same
-  /// time, reports them.
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// Forgets owners, doorbells and their descriptors. QPs in service stay so until the requester, which is reset at the
+  /// same time, reports them.
   void device_reset() override;
 
  private:
@@ -102,7 +108,7 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   struct alignas(sim::cache_line) queue_pair {
     std::uint32_t qpn = 0;
     std::uint32_t next = none;  // in the active list
-    std::uint32_t uar = 0;
+    std::uint32_t owner = no_owner;
     state at = state::idle;
     std::uint8_t priority = 0;
     bool doorbell = false, more = false;
@@ -119,6 +125,9 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   void take_report();
   bool grant_one();
   queue_pair& find(std::uint32_t qpn);
+  bool has_word(std::uint32_t qpn) const { return qpn >> config_.log_qps == 0; }
+  bool is_obeyed(const send_doorbell& d);
+  void forget_doorbells(queue_pair& qp);
   void activate(queue_pair& qp);
   void merge(queue_pair& qp, send_doorbell d);
   bool has_room();
@@ -135,7 +144,8 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
   unsigned current_ = 0;        // priority whose turn it is,
   unsigned served_ = 0;         // grants that it had in this turn
   unsigned in_service_ = 0;
-  unsigned held_ = 0;  // descriptors that wait
+  unsigned held_ = 0;           // descriptors that wait
+  std::uint32_t selected_ = 0;  // QPN in cr::qp_select
   enum word_user : unsigned { of_grants, of_reports, of_doorbells };
   enum descriptor_user : unsigned { read, written };
   sim::memory_ports words_{*this, "queue_pairs", sim::port_each{}, {"grants", "reports", "doorbells"}};
@@ -144,7 +154,7 @@ class scheduler : public sim::clocked_block, public register_bus::reset_target_i
                           sim::port_each{},
                           {{"grants", sim::access_kind::read}, {"doorbells", sim::access_kind::write}}};
   sim::server arbiter_{*this, "arbiter"};
-  std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
+  std::uint64_t doorbells_ = 0, bad_qpn_ = 0, wrong_uar_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
                 dropped_descriptors_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/payload/pool.h"
+#include "model/scheduler/scheduler_cr.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 
@@ -22,17 +23,10 @@ struct blueflame_wqe {
   void recycle() { length = 0; }
 };
 
-/// A UAR page of a function, as a doorbell and a queue pair's context are compared by.
-constexpr std::uint32_t uar_of(std::uint16_t function, std::uint32_t page) {
-  return std::uint32_t{function} << 20 | (page & 0xfffff);
-}
-/// Doorbells of several UAR pages were merged.
-inline constexpr std::uint32_t any_uar = 0xffff'ffff;
-
 /// doorbell -> scheduler: QP has new send work.
 struct send_doorbell {
   std::uint32_t qpn = 0;
-  std::uint32_t uar = 0;     ///< uar_of() where it was rung; the requester compares with the context
+  std::uint32_t uar = 0;     ///< uar_of() where it was rung
   blueflame_ptr descriptor;  ///< set for BlueFlame
   sim::span_id span = 0;
 };
@@ -40,7 +34,7 @@ struct send_doorbell {
 /// scheduler -> requester: this QP may work. A QP has at most one grant at a time.
 struct grant {
   std::uint32_t qpn = 0;
-  std::uint32_t uar = 0;
+  std::uint32_t uar = 0;  ///< the owner's, or no_owner; a context of another page is of a later owner of the number
   blueflame_ptr descriptor;
   sim::span_id span = 0;
   bool doorbell = false;  ///< a doorbell arrived since the last grant: look for new WQEs

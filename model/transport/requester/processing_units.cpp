@@ -141,8 +141,7 @@ void processing_units::open_context(send_unit& u) {
   if (icm::is_reliable(c->type) && !u.entries.second_found && !second_entry(u)) return;
   u.entries.second_found = true;
   if (!contexts_.access(context_memory::units, qpn)) return;
-  const bool legal_ring = u.grant.uar == scheduler::uar_of(c->function, c->uar) || u.grant.uar == scheduler::any_uar;
-  if (u.grant.doorbell && !legal_ring) {
+  if (u.grant.doorbell && u.grant.uar != scheduler::uar_of(c->function, c->uar)) {
     ++counts_.wrong_uar;
     u.grant.descriptor.reset();
     if (!r.turn.has_work) return units_.end_turn(u, report_kind::idle);

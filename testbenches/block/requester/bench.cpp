@@ -228,6 +228,9 @@ bench::bench(const setup& s)
 void bench::make_qp(std::uint32_t number) {
   context.qpn = number;
   std::memcpy(w.memory.data() + qpc_at + (number & 1023) * 256, &context, sizeof context);
+  const std::uint32_t owner = scheduler::uar_of(context.function, context.uar);
+  sched.cr_write(scheduler::cr::qp_select, number);
+  if (sched.cr_read(scheduler::cr::owner) != owner) sched.cr_write(scheduler::cr::owner, owner);
 }
 
 icm::requester_context bench::stored(std::uint32_t number) const {

@@ -103,14 +103,18 @@ struct bench {
     d.uar = uar;
     sides.ring_at(when, std::move(d));
   }
-  void ring_blueflame(sim::cycle_t when, std::uint32_t qpn, std::uint16_t index) {
+  void ring_blueflame(sim::cycle_t when, std::uint32_t qpn, std::uint16_t index, std::uint32_t uar = 1) {
     send_doorbell d;
     d.qpn = qpn;
-    d.uar = 1;
+    d.uar = uar;
     d.descriptor = wqes.get();
     d.descriptor->index = index;
     d.descriptor->length = 64;
     sides.ring_at(when, std::move(d));
+  }
+  void set_owner(std::uint32_t qpn, std::uint32_t uar) {
+    dut.cr_write(cr::qp_select, qpn);
+    dut.cr_write(cr::owner, uar);
   }
   void report_of(sim::cycle_t when, std::uint32_t qpn, report::kind what, std::uint8_t priority = 0) {
     sides.report_at(when, {qpn, what, priority});

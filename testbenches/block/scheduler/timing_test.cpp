@@ -16,6 +16,7 @@ using blockers = std::map<std::string, std::uint64_t>;
 /// Pushed at 10: the doorbell is taken at 11, the grant is given at 12 and seen at 13.
 TEST(scheduler_timing, a_doorbell_that_finds_it_idle_takes_three_cycles) {
   bench b;
+  b.set_owner(5, 77);
   b.ring(10, 5, 77);
   b.run(100);
   ASSERT_EQ(b.times(), cycles{13});

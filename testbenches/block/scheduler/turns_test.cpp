@@ -8,9 +8,10 @@
 
 namespace {
 using namespace rnic::scheduler::test;
-using rnic::scheduler::any_uar;
 using rnic::scheduler::config;
+using rnic::scheduler::no_owner;
 using rnic::scheduler::report;
+namespace cr = rnic::scheduler::cr;
 
 TEST(scheduler_turns, queue_pairs_of_a_priority_take_turns) {
   bench b;
@@ -103,6 +104,7 @@ TEST(scheduler_turns, doorbells_of_a_queue_pair_that_waits_are_merged) {
   config c;
   c.grants = 1;
   bench b(c);
+  b.set_owner(1, 8);
   b.ring(5, 9);
   for (unsigned i = 0; i < 3; ++i) b.ring(10, 1, 8);
   b.ring(10, 2, 8);
@@ -116,24 +118,102 @@ TEST(scheduler_turns, doorbells_of_a_queue_pair_that_waits_are_merged) {
   EXPECT_EQ(b.granted(1).uar, 8u);
 }
 
-TEST(scheduler_turns, doorbells_of_two_pages_leave_the_decision_to_the_descriptors) {
+/// Before, between and after the owner's, at each state of the queue pair: idle, ready, granted and stalled.
+TEST(scheduler_turns, doorbells_of_foreign_pages_change_nothing) {
   config c;
   c.grants = 1;
   bench b(c);
+  b.set_owner(1, 8);
   b.ring(5, 9);
+  b.ring(10, 1, 7);
   b.ring(10, 1, 8);
-  b.ring(10, 1, 9);
-  b.ring(10, 1, 8);
+  b.ring_blueflame(10, 1, 40, 7);
+  b.ring_blueflame(10, 1, 5, 8);
+  b.ring_blueflame(10, 1, 41, 9);
   b.report_of(30, 9, report::kind::idle);
   b.run(50);
   ASSERT_EQ(b.order(), (numbers{9, 1}));
-  EXPECT_EQ(b.granted(1).uar, any_uar);
+  EXPECT_EQ(b.granted(1).uar, 8u);
+  EXPECT_TRUE(b.granted(1).more) << "the one that came without a WQE";
+  ASSERT_TRUE(b.granted(1).descriptor);
+  EXPECT_EQ(b.granted(1).descriptor->index, 5u) << "the owner's is kept";
+  b.ring(52, 1, 9);
   b.report_of(60, 1, report::kind::idle);
-  b.ring(70, 1, 9);  // what went before is done with
+  b.ring(70, 1, 9);
   b.run(50);
-  ASSERT_EQ(b.order(), (numbers{9, 1, 1}));
-  EXPECT_EQ(b.granted(2).uar, 9u);
-  EXPECT_EQ(b.count("merged"), 2u);
+  EXPECT_EQ(b.order(), (numbers{9, 1})) << "neither while it is served nor while it is idle";
+  b.ring(110, 1, 8);
+  b.report_of(120, 1, report::kind::stalled);
+  b.ring(130, 1, 7);
+  b.report_of(140, 1, report::kind::resume);
+  b.run(100);
+  ASSERT_EQ(b.order(), (numbers{9, 1, 1, 1}));
+  EXPECT_TRUE(b.granted(2).doorbell);
+  EXPECT_FALSE(b.granted(3).doorbell) << "resumed, not rung for";
+  EXPECT_EQ(b.count("wrong_uar"), 6u);
+  EXPECT_EQ(b.count("merged"), 1u);
+  EXPECT_EQ(b.count("dropped_descriptors"), 0u);
+}
+
+/// Nor do they wait for a place, with the owner's behind them.
+TEST(scheduler_turns, foreign_descriptors_take_no_place) {
+  config c;
+  c.grants = 1;
+  c.descriptors = 1;
+  bench b(c);
+  b.set_owner(1, 8);
+  b.ring(5, 9);
+  b.ring_blueflame(10, 1, 5, 8);
+  for (std::uint16_t n = 0; n < 6; ++n) b.ring_blueflame(12, 1, n, 7);
+  b.ring(18, 2);
+  b.run(25);
+  EXPECT_EQ(b.count("wrong_uar"), 6u);
+  EXPECT_EQ(b.count("doorbells"), 9u) << "the place is taken still";
+  b.report_of(30, 9, report::kind::idle);
+  b.run(20);
+  ASSERT_TRUE(b.granted(1).descriptor);
+  EXPECT_EQ(b.granted(1).descriptor->index, 5u);
+}
+
+/// A number that gets another owner: what waits was the last one's.
+TEST(scheduler_turns, what_an_earlier_owner_rang_for_is_forgotten) {
+  config c;
+  c.grants = 1;
+  c.descriptors = 1;
+  bench b(c);
+  b.set_owner(1, 8);
+  b.ring(5, 9);
+  b.ring(8, 1, 8);
+  b.ring_blueflame(10, 1, 5, 8);
+  b.ring_blueflame(12, 2, 6);
+  b.run(20);
+  EXPECT_EQ(b.count("doorbells"), 3u) << "the last one waits for the place";
+  b.set_owner(1, 7);
+  EXPECT_EQ(b.dut.cr_read(cr::owner), 7u);
+  b.report_of(30, 9, report::kind::idle);
+  b.report_of(40, 1, report::kind::idle);
+  b.run(40);
+  ASSERT_EQ(b.order(), (numbers{9, 1, 2})) << "it had its place in the line";
+  EXPECT_FALSE(b.granted(1).doorbell);
+  EXPECT_FALSE(b.granted(1).more);
+  EXPECT_FALSE(b.granted(1).descriptor);
+  EXPECT_EQ(b.granted(1).uar, 7u);
+  EXPECT_TRUE(b.granted(2).descriptor);
+}
+
+TEST(scheduler_turns, owners_are_forgotten_by_a_reset) {
+  bench b;
+  b.set_owner(1, 8);
+  b.dut.device_reset();
+  b.dut.cr_write(cr::qp_select, 1);
+  EXPECT_EQ(b.dut.cr_read(cr::owner), no_owner);
+  b.ring(10, 1, 5);
+  b.run(30);
+  ASSERT_EQ(b.order(), (numbers{1})) << "who it is for, the requester finds out";
+  EXPECT_EQ(b.granted(0).uar, no_owner);
+  b.dut.cr_write(cr::qp_select, 1u << 20);
+  b.dut.cr_write(cr::owner, 3);
+  EXPECT_EQ(b.dut.cr_read(cr::owner), no_owner) << "there is no such number";
 }
 
 TEST(scheduler_turns, a_doorbell_during_service_is_a_grant_after_it) {

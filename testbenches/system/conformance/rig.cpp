@@ -77,7 +77,7 @@ bool tells_of_faults(const std::string& name) {
       "responder.drop.", "responder.naks", "responder.rnr", "responder.duplicates", "responder.out_of_sequence",
       "responder.error.", "responder.np_cnp_lost", "cnp_sender.np_cnp_lost",
       // requester
-      "requester.retransmissions", "requester.timeouts", "requester.naks", "requester.rnr_naks", "requester.wrong_uar",
+      "requester.retransmissions", "requester.timeouts", "requester.naks", "requester.rnr_naks", "scheduler.wrong_uar",
       "requester.no_context", "requester.bad_grant", "requester.stray_responses", "requester.duplicate_responses",
       "requester.ghost_responses", "requester.not_a_response", "requester.foreign_responses",
       "requester.dropped_halted", "requester.ethernet_blocked", "requester.np_cnp_lost",

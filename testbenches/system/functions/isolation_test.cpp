@@ -124,10 +124,18 @@ TEST(Isolation, DoorbellsOfAnotherFunctionAreNotHeard) {
     host_driver::bus_if& bus = system.node_b().bus(2);
     constexpr std::uint64_t page = std::uint64_t{abi::uar::reserved_pages} << abi::uar::log_page;
     // Its queue pair's send doorbell.
-    const std::uint64_t wrong = at_b(system, "requester.wrong_uar");
+    const std::uint64_t wrong = at_b(system, "scheduler.wrong_uar");
     bus.mmio_write32(2, page + abi::uar::send_doorbell, abi::uar::send_doorbell_value(s.victim.b.qp->qp_num));
     bus.spend_ps(10 * us);
-    EXPECT_EQ(at_b(system, "requester.wrong_uar"), wrong + 1);
+    EXPECT_EQ(at_b(system, "scheduler.wrong_uar"), wrong + 1);
+    // Through all of its pages at once, behind the owner's: no queue is looked at but for the owner's doorbell.
+    const std::uint64_t grants = at_b(system, "scheduler.grants");
+    for (std::uint64_t n = 0; n < 6; ++n)
+      bus.mmio_write32(2, page + (n << abi::uar::log_page) + abi::uar::send_doorbell,
+                       abi::uar::send_doorbell_value(s.victim.b.qp->qp_num));
+    bus.spend_ps(10 * us);
+    EXPECT_EQ(at_b(system, "scheduler.wrong_uar"), wrong + 7);
+    EXPECT_EQ(at_b(system, "scheduler.grants"), grants);
     // The arming of its completion queue: an event that it has not asked for would come.
     const std::uint64_t bad = at_b(system, "completion.bad_doorbell");
     const std::uint32_t cqn = s.victim.b.receive_cq->cqn;

@@ -280,12 +280,17 @@ std::string refusal_of(const adapter::own_blocks& blocks) {
   return "";
 }
 
-struct faulty final : sim::clocked_block {
+struct faulty : sim::clocked_block {
   explicit faulty(adapter::block_place& place) : clocked_block(place.name() + ".own", place.clock()) {}
   void tick() override {}
   sim::fifo_in<scheduler::send_doorbell> doorbells{*this};
   sim::fifo_in<scheduler::report> reports{*this};
   sim::fifo_out<scheduler::grant> grants{*this};
+};
+struct faulty_with_registers final : faulty, register_bus::cr_target_if {
+  using faulty::faulty;
+  std::uint32_t cr_read(std::uint32_t) override { return 0; }
+  void cr_write(std::uint32_t, std::uint32_t) override {}
 };
 
 TEST(OwnBlocks, WhatCannotBePutIn) {
@@ -296,12 +301,19 @@ TEST(OwnBlocks, WhatCannotBePutIn) {
                           return block;
                         }}});
   };
-  const std::string all = with([](adapter::block_place& p, faulty& b) {
+  const auto bind_all = [](adapter::block_place& p, faulty& b) {
     p.bind("doorbell_to_scheduler_sends", b.doorbells);
     p.bind("requester_to_scheduler_reports", b.reports);
     p.bind("scheduler_to_requester_grants", b.grants);
-  });
-  EXPECT_EQ(all, "a.adapter.scheduler: own block: cannot be reset (reset_target_if)");
+  };
+  EXPECT_EQ(with(bind_all), "a.adapter.scheduler: own block: has no registers (cr_target_if)");
+  EXPECT_EQ(refusal_of({{"scheduler",
+                         [&](adapter::block_place& place) {
+                           auto block = std::make_unique<faulty_with_registers>(place);
+                           bind_all(place, *block);
+                           return block;
+                         }}}),
+            "a.adapter.scheduler: own block: cannot be reset (reset_target_if)");
   EXPECT_EQ(with([](adapter::block_place&, faulty&) {}),
             "a.adapter.scheduler: own block: a.adapter.doorbell_to_scheduler_sends is not bound");
   EXPECT_EQ(with([](adapter::block_place& p, faulty& b) { p.bind("doorbell_to_scheduler_sends", b.reports); }),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/adapter/block_place.h"
+#include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler.h"
 
@@ -17,7 +18,9 @@ namespace rnic::system_test {
 
 /// Ticked in each cycle in which it has anything to do, and kept in lists and maps where the model has a table and
 /// links.
-class own_scheduler final : public sim::clocked_block, public register_bus::reset_target_if {
+class own_scheduler final : public sim::clocked_block,
+                            public register_bus::cr_target_if,
+                            public register_bus::reset_target_if {
  public:
   explicit own_scheduler(adapter::block_place& place)
       : clocked_block(place.name() + ".own", place.clock()), config_(place.parameters().scheduler) {
@@ -25,17 +28,33 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
     place.bind("requester_to_scheduler_reports", reports_);
     place.bind("scheduler_to_requester_grants", grants_);
     const std::pair<const char*, const std::uint64_t*> all[] = {
-        {"doorbells", &count_.doorbells}, {"merged", &count_.merged}, {"dropped_descriptors", &count_.dropped},
-        {"bad_qpn", &count_.bad_qpn},     {"grants", &count_.grants}, {"resumes", &count_.resumes},
-        {"stalls", &count_.stalls}};
+        {"doorbells", &count_.doorbells}, {"merged", &count_.merged},       {"dropped_descriptors", &count_.dropped},
+        {"bad_qpn", &count_.bad_qpn},     {"wrong_uar", &count_.wrong_uar}, {"grants", &count_.grants},
+        {"resumes", &count_.resumes},     {"stalls", &count_.stalls}};
     for (const auto& [name, counter] : all) place.around().statistics.add(place.name() + "." + name, *counter);
   }
 
   void device_reset() override {
     for (auto& q : queues_) {
-      q.second.rung = q.second.more = false;
-      held_ -= q.second.wqes.size();
-      q.second.wqes.clear();
+      forget(q.second);
+      q.second.owner = scheduler::no_owner;
+    }
+    selected_ = 0;
+    wake_next();
+  }
+  std::uint32_t cr_read(std::uint32_t offset) override {
+    if (offset == scheduler::cr::qp_select) return selected_;
+    if (offset != scheduler::cr::owner) return 0;
+    return exists(selected_) ? queues_[selected_].owner : scheduler::no_owner;
+  }
+  void cr_write(std::uint32_t offset, std::uint32_t value) override {
+    if (offset == scheduler::cr::qp_select) {
+      selected_ = value;
+    } else if (offset == scheduler::cr::owner && exists(selected_)) {
+      queue& q = queues_[selected_];
+      forget(q);
+      q.owner = value;
+      wake_next();
     }
   }
 
@@ -44,7 +63,7 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
   struct queue {
     state at = state::idle;
     unsigned priority = 0;
-    std::uint32_t uar = 0;
+    std::uint32_t owner = scheduler::no_owner;
     std::deque<scheduler::blueflame_ptr> wqes;
     bool rung = false, more = false, resumed = false;
   };
@@ -52,7 +71,9 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
   void tick() override {
     grant();
     if (reports_.can_pop()) take(reports_.pop());
-    if (doorbells_.can_pop() && (held_ < config_.descriptors || !doorbells_.front().descriptor)) take(doorbells_.pop());
+    if (doorbells_.can_pop() && (held_ < config_.descriptors || !doorbells_.front().descriptor ||
+                                 !exists(doorbells_.front().qpn) || is_foreign(doorbells_.front())))
+      take(doorbells_.pop());
     bool busy = doorbells_.can_pop();
     for (const auto& line : ready_) busy = busy || !line.empty();
     if (busy) wake_next();
@@ -72,7 +93,7 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
     queue& q = queues_[qpn];
     scheduler::grant g;
     g.qpn = qpn;
-    g.uar = q.uar;
+    g.uar = q.owner;
     g.doorbell = q.rung;
     g.more = std::exchange(q.more, false);
     if (!q.wqes.empty()) {
@@ -114,21 +135,24 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
     drop(q);
   }
 
+  bool exists(std::uint32_t qpn) const { return qpn >> config_.log_qps == 0; }
+  bool is_foreign(const scheduler::send_doorbell& d) {
+    const std::uint32_t owner = queues_[d.qpn].owner;
+    return owner != scheduler::no_owner && owner != d.uar;
+  }
+
   void take(scheduler::send_doorbell&& d) {
     ++count_.doorbells;
-    if (d.qpn >> config_.log_qps != 0) {
+    if (!exists(d.qpn)) {
       ++count_.bad_qpn;
+      return;
+    }
+    if (is_foreign(d)) {
+      ++count_.wrong_uar;
       return;
     }
     queue& q = queues_[d.qpn];
     if (q.rung) ++count_.merged;
-    if (q.rung && q.uar != d.uar) {
-      q.uar = scheduler::any_uar;
-      drop(q);
-      d.descriptor.reset();
-    } else {
-      q.uar = d.uar;
-    }
     q.rung = true;
     if (d.descriptor) {
       q.wqes.push_back(std::move(d.descriptor));
@@ -138,6 +162,12 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
     }
     if (q.at == state::stalled) drop(q);
     if (q.at == state::idle) make_ready(d.qpn, q);
+  }
+
+  void forget(queue& q) {
+    q.rung = q.more = false;
+    held_ -= q.wqes.size();
+    q.wqes.clear();
   }
 
   void drop(queue& q) {
@@ -161,9 +191,11 @@ class own_scheduler final : public sim::clocked_block, public register_bus::rese
   std::array<std::deque<std::uint32_t>, scheduler::priorities> ready_;
   unsigned turn_ = 0, had_ = 0, in_service_ = 0;
   std::size_t held_ = 0;
+  std::uint32_t selected_ = 0;
   sim::cycle_t next_grant_ = 0;
   struct {
-    std::uint64_t doorbells = 0, merged = 0, dropped = 0, bad_qpn = 0, grants = 0, resumes = 0, stalls = 0;
+    std::uint64_t doorbells = 0, merged = 0, dropped = 0, bad_qpn = 0, wrong_uar = 0, grants = 0, resumes = 0,
+                  stalls = 0;
   } count_;
 };
 

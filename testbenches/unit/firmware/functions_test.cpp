@@ -12,6 +12,7 @@
 #include "model/doorbell/doorbell_cr.h"
 #include "model/gid/gid_cr.h"
 #include "model/pcie/pcie_cr.h"
+#include "model/scheduler/scheduler_cr.h"
 #include "model/transport/transport_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
@@ -292,6 +293,7 @@ TEST(VirtualFunctions, ProtectionDomainsAreTheFunctions) {
   const auto qp = d.hardware_context<icm::requester_context>(d.icm.qpc + 0x240 * 256);
   EXPECT_EQ(qp.function, 2u);
   EXPECT_EQ(qp.pd >> 17, 3u);
+  EXPECT_EQ(d.hw.reg(cr_base::scheduler, scheduler::cr::owner), scheduler::uar_of(2, qp.uar));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/abi/contexts.h"
+#include "model/scheduler/scheduler_cr.h"
 #include "model/transport/transport_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
@@ -116,6 +117,21 @@ TEST(Qp, WrongStatesAreRefusedAndChangeNothing) {
   EXPECT_EQ(d.requester(0x20b).qpn, 0u);
   ASSERT_EQ(d.run(opcode::to_rst_qp, 0x20b, 2), status::ok) << "from RESET too";
   EXPECT_EQ(d.change(opcode::to_err_qp, 0x20b), status::bad_qp_state);
+}
+
+/// The scheduler is told whose doorbells count before there is a context, and of nobody's once there is none.
+TEST(Qp, DoorbellsHaveAnOwnerFromInitToReset) {
+  fixture d;
+  const auto owner = [&] { return d.hw.reg(register_bus::cr_base::scheduler, scheduler::cr::owner); };
+  ASSERT_EQ(d.change(opcode::rst2init_qp, 0x20b), status::ok);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::scheduler, scheduler::cr::qp_select), 0x20bu);
+  EXPECT_EQ(owner(), scheduler::uar_of(0, 130));
+  ASSERT_EQ(d.run(opcode::to_rst_qp, 0x20b, 2), status::ok);
+  EXPECT_EQ(owner(), scheduler::no_owner);
+  d.hw.reg(register_bus::cr_base::scheduler, scheduler::cr::owner) = 1;
+  d.fill_qp(icm::service::rc, 0x20b, 0x7fff);
+  ASSERT_NE(d.run(opcode::rst2init_qp, 0x20b), status::ok);
+  EXPECT_NE(owner(), scheduler::uar_of(0, 130)) << "a refused command makes nobody an owner";
 }
 
 TEST(Qp, HardwareMayHaveMovedToError) {
