@@ -271,6 +271,13 @@ bool commit::failure(responder_slot& s) {
     completions_.errors.remote_invalid.count(f.ctx->dest.port);
   if (s.nak == syndrome_access) completions_.errors.remote_access.count(f.ctx->dest.port);
   if (s.completion.event == event_qp_fatal) completions_.errors.local_operation.count(f.ctx->dest.port);
+  // UC, a key that does not open (adapter data plane C.7.2): the message is dropped, and the queue pair goes on.
+  // Approximation: the receive of a WRITE with immediate data of UC whose key does not open completes in error; those
+  // behind it may have been taken before the key is found, so that it cannot be given back.
+  if (s.unreliable && s.nak == syndrome_access) {
+    ++drops_.unreliable;
+    return true;
+  }
   if (s.nak != 0 && !s.unreliable) answers_.set_nak(f, s.nak, s.psn, s.msn);
   errors_.enter(f, s.completion.rq_after, true,
                 s.completion.syndrome != 0 ? s.completion.wqe_index : receive_descriptors::none);

@@ -270,6 +270,33 @@ TEST(responder_errors, rkey_fault_of_a_write_with_immediate_completes_its_wqe) {
   expect_fatal(b, {0x62, 100, 0x13, 0});
 }
 
+/// UC: the message is dropped, its receive completes in error, and the queue pair goes on.
+TEST(responder_errors, rkey_fault_of_a_write_with_immediate_of_uc_is_its_own) {
+  bench b;
+  auto c = bench::context();
+  c.type = icm::service::uc;
+  b.put(c);
+  for (unsigned i = 0; i < 3; ++i) b.post(i, {{data_va + 9000, lkey, 4096}});
+  for (const std::uint32_t key : {rkey, 0x9900u, rkey})
+    b.send(
+        operation::write_only_immediate, 500, bench::pattern(8),
+        [key](wire::packet& p) {
+          p.reth = {data_va, key, 8};
+          p.immediate = key;
+        },
+        wire::transport::uc);
+  b.run();
+  ASSERT_EQ(b.s.cqes.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(b.s.cqes[i].second.wqe_index, i);
+    EXPECT_EQ(b.s.cqes[i].second.syndrome, i == 1 ? 0x13 : 0);
+  }
+  EXPECT_TRUE(b.s.answers.empty());
+  EXPECT_TRUE(b.s.events.empty());
+  EXPECT_EQ(b.count("drop.unreliable"), 1u);
+  EXPECT_EQ(b.data(0, 8), bench::pattern(8));
+}
+
 TEST(responder_errors, lkey_fault_of_the_receive_wqe) {
   bench b;
   b.post(0, {{data_va, 0x9900, 100}});
