@@ -81,7 +81,7 @@ std::uint8_t egress::held(sim::time_ps now) const {
   return static_cast<std::uint8_t>(mask);
 }
 
-sim::time_ps egress::held_until(sim::time_ps now) const {
+sim::time_ps egress::first_held_until(sim::time_ps now) const {
   sim::time_ps first = ~sim::time_ps{0};
   for (unsigned left = waiting_ & held(now); left != 0; left &= left - 1)
     first = std::min(first, next_[traffic_class(static_cast<unsigned>(__builtin_ctz(left)))]);

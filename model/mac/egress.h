@@ -50,7 +50,9 @@ class egress {
   /// Priorities whose class has had its highest rate for now.
   std::uint8_t held(sim::time_ps now) const;
   /// When the first of them goes on; ~0 without.
-  sim::time_ps held_until(sim::time_ps now) const;
+  sim::time_ps first_held_until(sim::time_ps now) const;
+  /// Until when the class of `priority` is held, or was last; 0 without.
+  sim::time_ps held_until(unsigned priority) const { return limited_ ? next_[traffic_class(priority)] : 0; }
   /// A frame of `priority` that takes `line_bytes` starts at `start`. A class that is late by up to `excused` has
   /// waited for others, which is made up for; else it had nothing to send.
   void started(unsigned priority, std::uint64_t line_bytes, sim::time_ps start, sim::time_ps excused);

@@ -83,9 +83,8 @@ void transmit_side::transmit_frame(unsigned priority) {
   credits_.give_back(*e.frame);
   pad(*e.frame);
   const sim::time_ps not_before = line_.no_byte_late(*e.frame), start = std::max(not_before, line_.free_at());
-  const bool was_paused = to_.flow.paused_until(priority) > e.since;
-  if (was_paused) ++to_.counters.blocked_by_pause;
-  const sim::wait why = was_paused ? sim::wait::pause : start > e.since ? sim::wait::arbitration : sim::wait::none;
+  const sim::wait why = why_waited(priority, e.since, not_before);
+  if (why == sim::wait::pause) ++to_.counters.blocked_by_pause;
   to_.spans.leave(e.frame->span, owner_.name(), "egress queue", start, why);
   note_path(e.frame->span, start);
 
@@ -95,6 +94,15 @@ void transmit_side::transmit_frame(unsigned priority) {
   to_.stats.transmit(column_of(*e.frame), size, to_.set.mtu, e.frame->data(), is_tagged(*e.frame));
   egress_.started(priority, preamble_bytes + size + gap_bytes, start, to_.config.class_catch_up_ns * sim::ps_per_ns);
   line_.put(std::move(e.frame), not_before);
+}
+
+/// What a frame that is queued since then, and starts now or at `not_before` for its last byte, has waited for in the
+/// end.
+sim::wait transmit_side::why_waited(unsigned priority, sim::time_ps since, sim::time_ps not_before) const {
+  if (to_.flow.paused_until(priority) > since) return sim::wait::pause;
+  if (egress_.held_until(priority) > since) return sim::wait::rate_limit;
+  if (not_before > std::max(line_.free_at(), owner_.now_ps())) return sim::wait::bytes;
+  return std::max(line_.free_at(), owner_.now_ps()) > since ? sim::wait::arbitration : sim::wait::none;
 }
 
 /// The way of a frame that starts at `start` to the line.
@@ -118,7 +126,7 @@ void transmit_side::ask_for_wake(bool link_up) {
   const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused & ~egress_.held(owner_.now_ps()));
   if (must_tell || (free != 0 && credits_.with_room(egress_, free) != 0))
     owner_.wake_at(std::max(owner_.now() + 1, line_.choice_edge()));
-  sim::time_ps resume = egress_.held_until(owner_.now_ps());
+  sim::time_ps resume = egress_.first_held_until(owner_.now_ps());
   for (unsigned held = egress_.waiting() & paused; held != 0; held &= held - 1)
     resume = std::min(resume, to_.flow.paused_until(static_cast<unsigned>(__builtin_ctz(held))));
   const sim::time_ps refresh = to_.flow.refresh_at();

@@ -30,7 +30,8 @@ namespace rnic::mac {
 /// Stalls: the queue of the frame in front is full; the line is busy; a priority is paused or held; there is no room
 /// for a credit.
 ///
-/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "pcs tx", "pma tx".
+/// Span marks: "egress queue" (waited: pause, rate_limit, bytes of its own, or arbitration), "mac tx", "pcs tx", "pma
+/// tx".
 ///
 /// Counters: tx_frames, tx_bytes, tx_pause, blocked_by_pause, drop_tx_link_down.
 class transmit_side {
@@ -58,6 +59,7 @@ class transmit_side {
   bool transmit(bool link_up);
   void transmit_pause();
   void transmit_frame(unsigned priority);
+  sim::wait why_waited(unsigned priority, sim::time_ps since, sim::time_ps not_before) const;
   void note_path(sim::span_id span, sim::time_ps start);
   void drop_for_link_down(std::uint8_t ready);
   void ask_for_wake(bool link_up);

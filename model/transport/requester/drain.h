@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -17,12 +16,13 @@
 namespace rnic::transport {
 
 /// A queue pair in SQ_DRAINING comes to rest when all that had begun has ended. Firmware is told by interrupt, and
-/// reads the numbers one after the other.
+/// reads the numbers one after the other, in the order in which they came to rest: a link a queue pair, which is in the
+/// list once.
 class drained_queues {
  public:
   using context = icm::requester_context;
-  drained_queues(sim::clocked_block& owner, icm::context_cache<context>& contexts)
-      : owner_(owner), contexts_(contexts) {}
+  drained_queues(sim::clocked_block& owner, icm::context_cache<context>& contexts, qp_table& qps)
+      : owner_(owner), contexts_(contexts), qps_(qps) {}
   void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
     firmware_ = &inbox;
     notice_ps_ = delay_ps;
@@ -44,22 +44,25 @@ class drained_queues {
     tell(r.qpn);
   }
   void tell(std::uint32_t qpn) {
-    drained_.push_back(qpn);
+    drained_.push(qps_, qps_[qpn]);
     if (firmware_ != nullptr) firmware_->push(register_bus::notice::drained, owner_.now_ps() + notice_ps_);
   }
 
   // ---- firmware's register
   bool empty() const { return drained_.empty(); }
   std::uint32_t front() const { return drained_.front(); }
-  void pop() { drained_.erase(drained_.begin()); }
-  void clear() { drained_.clear(); }
+  void pop() { drained_.pop(qps_); }
+  void clear() {
+    while (!empty()) pop();
+  }
 
  private:
   sim::clocked_block& owner_;
   icm::context_cache<context>& contexts_;
   sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
-  std::vector<std::uint32_t> drained_;  // QPNs that firmware has to be told
+  qp_table& qps_;
+  qp_queue drained_{qp_list::drained};  // that firmware has to be told of
 };
 
 }  // namespace rnic::transport

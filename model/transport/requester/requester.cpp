@@ -31,7 +31,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       timers_(*this, {timer_out, timer_in}, qps_, limiter_),
       go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, shared.withdrawn, resumes_,
                next_packet_),
-      drained_(*this, contexts_),
+      drained_(*this, contexts_, qps_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out,
                    spans),
       completer_(*this, config_, settings_, gids,

@@ -85,7 +85,7 @@ class index_pool {
 };
 
 /// Lists that a QP can be in, once each.
-enum class qp_list : std::uint8_t { drain, timer, resume, room, scatter, credit, halt, back, withdraw, count };
+enum class qp_list : std::uint8_t { drain, timer, resume, room, scatter, credit, halt, back, withdraw, drained, count };
 
 /// READs and atomics of a QP that may be under way. When an answer is lost the peer goes on with the others, and
 /// answers what is asked for again behind them: to ask for all of them again at each loss would fill its queue with

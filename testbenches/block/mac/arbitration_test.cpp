@@ -156,6 +156,35 @@ TEST(mac_arbitration, a_changed_highest_rate_owes_nothing_of_the_last_one) {
   EXPECT_EQ(t.log.notes[2].first_bit, 20'817'000u + 60'000u);
 }
 
+/// Why a frame was in its queue: its class at the highest rate, others on the line, or its own bytes, which come 4 a
+/// cycle (1 ns) while the line takes 5.
+TEST(mac_arbitration, what_a_frame_has_waited_for) {
+  port::config narrow;
+  narrow.datapath_bytes = 4;
+  bench t(narrow);
+  t.spans.enable(true);
+  t.a.mac.cr_write(cr::max_rate + 4 * 2, 10'000);
+  const auto send = [&t](std::uint8_t priority, sim::cycle_t at) {
+    payload::frame_ptr f = t.frame(996, priority, true);
+    f->first_byte = at;
+    const sim::span_id id = t.spans.open(at * 1'000);
+    f->span = id;
+    t.a.tx.send(std::move(f), at);
+    return id;
+  };
+  const sim::span_id bytes = send(0, 1'000), others = send(0, 1'010);
+  const sim::span_id quick = send(2, 30'000), held = send(2, 30'400);
+  bench::run_ns(40'000);
+  const auto why = [&t](sim::span_id id) {
+    EXPECT_STREQ(t.spans[id][0].stage, "egress queue");
+    return t.spans[id][0].waited;
+  };
+  EXPECT_EQ(why(bytes), sim::wait::bytes);
+  EXPECT_EQ(why(others), sim::wait::arbitration);
+  EXPECT_EQ(why(quick), sim::wait::bytes);
+  EXPECT_EQ(why(held), sim::wait::rate_limit);
+}
+
 TEST(mac_arbitration, credits_come_back_when_a_frame_starts) {
   bench t;
   for (unsigned i = 0; i < 5; ++i) t.a.tx.send(t.frame(1082, 3, true));

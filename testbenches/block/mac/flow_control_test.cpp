@@ -39,7 +39,11 @@ TEST(mac_flow_control, pfc_stops_a_priority_for_its_time) {
   t.a.mac.cr_write(cr::pfcrx, 0x08);
   // Arrives at 100 ns, is obeyed at the edge of 180 ns: 10 quanta at 40 Gb/s are 128 ns, until 308 ns.
   t.a.mac.deliver(pause_frame_of(t, pfc(0x18, 10)), 100'000);
-  t.a.tx.send(t.frame(60, 3, true), 199);  // in the port at 200 ns, while priority 3 is paused
+  t.spans.enable(true);
+  const sim::span_id id = t.spans.open(199'000);
+  payload::frame_ptr first = t.frame(60, 3, true);
+  first->span = id;
+  t.a.tx.send(std::move(first), 199);      // in the port at 200 ns, while priority 3 is paused
   t.a.tx.send(t.frame(60, 4, true), 210);  // priority 4 is not obeyed here
   t.a.tx.send(t.frame(60, 3, true), 250);
   bench::run_ns(2'000);
@@ -50,6 +54,9 @@ TEST(mac_flow_control, pfc_stops_a_priority_for_its_time) {
   EXPECT_EQ(t.log.notes[2].first_bit, 308'000u + 60'000u + 16'800u);
   EXPECT_EQ(t.a.mac.count().rx_pause, 1u);
   EXPECT_EQ(t.a.mac.count().blocked_by_pause, 2u);
+  EXPECT_STREQ(t.spans[id][0].stage, "egress queue");
+  EXPECT_EQ(t.spans[id][0].at, 308'000u);
+  EXPECT_EQ(t.spans[id][0].waited, sim::wait::pause);
   // Nothing of MAC control reaches the blocks behind.
   EXPECT_TRUE(t.a.rx.notes.empty());
   // Flow-control mailbox: priority 3, one frame, one transition; priority 4 nothing.
