@@ -62,7 +62,9 @@ void add_common(CLI::App& command, common_options& o) {
   command.add_flag("--pcap-fcs", o.pcap_fcs,
                    "The capture has the FCS of each frame, and the frames whose FCS is wrong");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
-  command.add_option("--seed", o.seed, "Seed of everything random in the run")->capture_default_str();
+  command.add_option("--seed", o.seed, "Seed of everything random in the run; goes before one in the file of the run")
+      ->each([&o](const std::string&) { o.seed_given = true; })
+      ->capture_default_str();
   command.add_flag("--quiet", o.quiet, "No progress, and no warnings");
 }
 

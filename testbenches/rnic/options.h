@@ -22,6 +22,7 @@ struct common_options {
   bool pcap_fcs = false;   ///< frames in captures end with their FCS
   bool overwrite = false;  ///< replace existing result files
   std::uint64_t seed = 1;
+  bool seed_given = false;  ///< it is the user's, and goes before that of a file
   bool quiet = false;
 };
 
@@ -133,7 +134,6 @@ struct serve_options {
   std::vector<std::string> addresses;  ///< IPv4 or IPv6; with @N that of adapter N
   std::vector<std::string> macs;       ///< of the first adapters
   std::string mac;                     ///< of_adapter(): empty: default_mac
-  bool seed_given = false;             ///< the seed is the user's
   bool vlan_given = false;             ///< and so is the VLAN, which is a topology's otherwise
   std::uint64_t default_mac = 0;       ///< of adapters without one of the user's: the first's, low 48 bits
   unsigned vlan = 0;                   ///< VID of the addresses, 0: untagged

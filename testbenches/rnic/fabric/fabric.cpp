@@ -216,6 +216,7 @@ int run_fabric(const fabric_options& options) {
   run.print();
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("fabric", options.common);
+    result["seed"] = seed_of(options.common, file);
     result.update(run.results());
     result["parameters"] = effective;
     write_json(options.common.json_file, result);

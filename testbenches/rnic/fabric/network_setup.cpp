@@ -20,6 +20,10 @@ void check_port_rates(const adapter::config& c, const std::string& profile) {
 
 }  // namespace
 
+std::uint64_t seed_of(const common_options& common, const network_file& file) {
+  return file.seed != 0 && !common.seed_given ? file.seed : common.seed;
+}
+
 hosts::network_config network_from(const common_options& common, const network_file& file, const std::string& name,
                                    const demand& most, std::string* effective, const std::array<unsigned, 2>* sides) {
   hosts::network_config c;
@@ -27,7 +31,7 @@ hosts::network_config network_from(const common_options& common, const network_f
   c.vlans = file.vlans;
   c.settings = file.host_parameters;
   c.node = hosts::make_node_config(common.profile);
-  c.middle.seed = file.seed != 0 ? file.seed : common.seed;
+  c.middle.seed = seed_of(common, file);
   c.capture = common.pcap_file;
   c.capture_options.overwrite = common.overwrite;
   c.capture_options.fcs = common.pcap_fcs;

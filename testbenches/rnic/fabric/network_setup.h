@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "host_driver/hosts/network.h"
@@ -11,6 +12,9 @@
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
+
+/// That of the command line; where it gives none, that of the file; without one, the default.
+std::uint64_t seed_of(const common_options& common, const network_file& file);
 
 /// Parameters of --config come first, then those of the network's file, `name`, then --set, then those of single hosts.
 /// `most`: what a host's driver must hold; `effective`: all parameters, unless it is nullptr; `sides`: the hosts that

@@ -177,6 +177,7 @@ int run_experiment(const run_options& options, const std::string& text) {
   run.print();
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("run", options.common);
+    result["seed"] = seed_of(options.common, file);
     result["file"] = text;
     result.update(run.results());
     write_json(options.common.json_file, result);

@@ -176,7 +176,6 @@ void add_serve(command_line& line) {
   add_bond(command, o.common);
   add_common(command, o.common);
   line.on(command, [&command, &o] {
-    o.seed_given = command.count("--seed") != 0;
     o.bonded = command.count("--bond") != 0;
     o.vlan_given = command.count("--vlan") != 0;
     return run_serve(o);

@@ -218,7 +218,7 @@ std::uint64_t draw_mac(const serve_options& options) {
   constexpr std::uint64_t adapters = 0xff;  // whose addresses follow each other, two each
   std::random_device machine;
   std::mt19937_64 of_seed(options.common.seed);
-  const std::uint64_t number = options.seed_given ? of_seed() : std::uint64_t{machine()} << 32 | machine();
+  const std::uint64_t number = options.common.seed_given ? of_seed() : std::uint64_t{machine()} << 32 | machine();
   return locally_administered | (number & drawn & ~adapters);
 }
 

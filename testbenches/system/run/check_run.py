@@ -289,8 +289,11 @@ def check_repeatable(c):
         for key in "workloads", "all", "ports", "experiment", "utilisation", "blocked", "stood_still":
             c.expect(again[key] == first[key], "%s: another result with %s" % (key, more))
     c.expect(c.experiment(SHARED, "--seed", "2")["workloads"] != first["workloads"], "the seed changes nothing")
-    c.expect(c.experiment("seed = 2\n" + SHARED)["workloads"] == c.experiment(SHARED, "--seed", "2")["workloads"],
-             "the file's seed and --seed differ")
+    two = c.experiment(SHARED, "--seed", "2")
+    for text, more in (("seed = 2\n", []), ("seed = 3\n", ["--seed", "2"])):
+        same = c.experiment(text + SHARED, *more)
+        c.expect(same["workloads"] == two["workloads"], "%s%s: another run than with --seed 2" % (text, more))
+        c.expect(same["seed"] == same["experiment"]["seed"] == 2, "%s%s: seed %s" % (text, more, same["seed"]))
 
 
 # ---------------------------------------------------------------- answered messages
