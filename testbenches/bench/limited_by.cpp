@@ -96,7 +96,10 @@ class limit_finder {
     if (std::any_of(shares_.begin(), shares_.end(), was_in_use)) return name;
     const std::string stands = of_standstill(closely, [](const std::string& s) { return s.rfind("receive", 0) == 0; });
     if (stands.empty() || name.find(stands) != std::string::npos) return name;
-    return name == polling_ + " and " + window ? stands : name + " and " + stands;
+    // Nor does a unit that waits for its next descriptor limit by its service.
+    const bool in_vain =
+        name == polling_ + " and " + window || (name.rfind("processing units", 0) == 0 && waits_for_descriptors(name));
+    return in_vain ? stands : name + " and " + stands;
   }
 
  private:
@@ -498,6 +501,13 @@ class limit_finder {
       return empty >= few_empty * in_use && !others_wait ? units + " and " + window : units;
     }
     return {};
+  }
+  /// The units of that adapter, for much of the time that they are in use.
+  bool waits_for_descriptors(const std::string& units) const {
+    const unsigned i = units.find(" of " + adapter(0)) != std::string::npos ? 0 : 1;
+    const double empty = portion(after_.unit_empty_ps[i] - before_.unit_empty_ps[i]);
+    return portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]) - empty >=
+           much * portion(after_.units_ps[i] - before_.units_ps[i]);
   }
   /// Queue pairs of which each has a unit, and waits in it for its next descriptor most of the time.
   std::string of_descriptors() const {

@@ -220,6 +220,8 @@ def scenarios():
     # A queue pair that is served and stands still in turn: either is a share of its time.
     add("--sizes 32 --qps 1 --depth 64 --verb send --rx-depth 64 --cable 100", "receives of host b and processing units of adapter a",
         ("receives", "processing units"))
+    # The same of a unit that waits for descriptors in between: less service would be more of that.
+    add("--sizes 512 --qps 1 --verb send_imm --messages 20000 --set adapter.pcie.generation=2" + cx5, "receives of host b")
     # What histories that are not on chip fetch fills the link.
     add("--sizes 8 --qps 200 --depth 1 --verb cas --mtu 4096 --messages 3000 --set adapter.pcie.width=1",
         "PCIe, host b to adapter and histories of adapter b", ("PCIe", "histories", "contexts", "window", "atomic unit engine", "descriptor fetch"))
