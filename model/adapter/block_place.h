@@ -50,7 +50,8 @@ struct environment {
 /// (register_bus::cr_target_if, cr_parts), is reset (reset_target_if), does what registers of others say
 /// (icm::translation_control_if), has a connector (mac::port_if, pcie::endpoint_if) or answers the endpoint
 /// (pcie::register_file_if, function_listener_if) needs one that has these interfaces, too. All of this happens while
-/// the adapter is built; a run does not know of it and pays nothing.
+/// the adapter is built; a run does not know of it and pays nothing. Blocks of one's own are the first to go when the
+/// adapter does: pools of what they have sent (payload::pool, of BlueFlame WQEs for instance) must outlive it.
 class block_place {
  public:
   /// What the blocks at the rim have beside channels.

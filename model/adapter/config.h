@@ -62,8 +62,7 @@ struct config {
        "calibration 5: 128 bit, C02; of every block from the DMA engine to gather, ports and responder"}};
   /// Of each channel between two blocks: covers the longest stall of a neighbour's pipeline.
   sim::parameter<unsigned> channel_depth{16, {1, 4096, "items", "design"}};
-  /// Of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame buffer
-  /// may end two descriptors and begin a third.
+  /// Of the channels for doorbells, grants, completions and DMA requests.
   sim::parameter<unsigned> descriptor_depth{64, {3, 4096, "items", "design"}};
   sim::parameter<bool> shared_read_engine{true,
                                           "calibration 5: requester and responder do READs and atomics on one engine"};

@@ -50,6 +50,7 @@ void doorbell::device_reset() {
   buffers_.reset();
   queues_.reset();
   pages_ = {};
+  wake_next();  // what was held up may be no doorbell any more
 }
 
 // False: an output is full, try the same write again.
@@ -140,6 +141,7 @@ void doorbell::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::first_virtual_eq) pages_.first_virtual_eq = value & 0xffff;
   if (offset == cr::eqs_of_virtual) pages_.eqs_of_virtual = value & 0xffff;
   if (offset == cr::blueflame_enable) pages_.blueflame_on = value != 0;
+  wake_next();
 }
 
 }  // namespace rnic::doorbell

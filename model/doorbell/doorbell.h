@@ -24,7 +24,7 @@ namespace rnic::doorbell {
 
 struct config {
   sim::parameter<unsigned> decode_cycles{1, {1, sim::many, "cycles", "design"}};  ///< per doorbell register write
-  /// Per started 64-byte line of a BlueFlame store.
+  /// Of a BlueFlame store, for each 64 bytes of its length that are begun, wherever it begins in a line.
   sim::parameter<unsigned> bf_line_cycles{8, {1, sim::many, "cycles", "calibration 5: BF ingest"}};
   unsigned bf_gathers = 16;      ///< BlueFlame buffers that are being filled at once (design)
   unsigned log_bf_reg_size = 9;  ///< bytes of a BlueFlame register: two buffers of 256 (QUERY_DEV_CAP)
@@ -39,16 +39,25 @@ struct config {
 ///
 /// Ports: writes to BAR2 in; doorbells of send queues to the scheduler, of completion and event queues to completion.
 ///
+/// Addresses: the UAR pages are the first 2^(log_num_uars + page_shift) bytes (registers: doorbell_cr.h), the BlueFlame
+/// region is as many behind them. In a page: 0x14 rings for a send queue, 4 bytes, big endian, QPN in bits 31:8; 0x20
+/// and 0x24 arm a CQ, and 0x800, 0x808, 0x810, 0x818 are EQs (queue_doorbells), all in any page but EQs, which are in
+/// the first 128. All else, and all beyond the region, is bad_offset; so is the region to functions other than 0, which
+/// have no BlueFlame, before blueflame_enable is looked at. A right place with a wrong length is bad_length.
+///
 /// One write at a time (server `decoder`). It is decoded in one cycle, in which the doorbell that comes of it goes out.
-/// The next write is decoded `decode_cycles` later at the earliest, behind a write to the doorbell registers, or
-/// `bf_line_cycles` for each started 64 bytes of a write beyond these, where BlueFlame is. Writes that are no doorbell
-/// change nothing but a counter, and hold the decoder as long.
+/// The next write is decoded `decode_cycles` later at the earliest, behind one whose first byte is in the UAR pages, or
+/// `bf_line_cycles` for each 64 bytes begun of one beyond them. Writes that are no doorbell change nothing but a
+/// counter, and hold the decoder as long.
 ///
 /// Parts, each with a data sheet of its own: `blueflame_buffers`, `queue_doorbells`.
 ///
 /// Stalls: "scheduler" or "completion" takes no doorbell.
 ///
-/// Counters: sends, bad_offset, bad_length, blueflame_disabled, and those of the parts.
+/// Reset: registers are as after power up, buffers and first halves are forgotten without a doorbell, and until
+/// log_num_uars is written all writes are bad_offset. The interval of the decoder goes on. The write in front stays.
+///
+/// Counters: sends, by 0x14; bad_offset, bad_length, blueflame_disabled; and those of the parts.
 class doorbell : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
@@ -60,7 +69,6 @@ class doorbell : public sim::clocked_block, public register_bus::cr_target_if, p
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
-  /// Until firmware opens UAR pages again all writes are counted as writes beyond them.
   void device_reset() override;
 
  private:

@@ -5,15 +5,20 @@
 
 namespace rnic::doorbell {
 
+queue_doorbells::arm_half& queue_doorbells::half_of(std::uint16_t function, std::uint64_t page) {
+  const std::size_t at = function * halves + page % halves;
+  if (at >= halves_.size()) halves_.resize((function + std::size_t{1}) * halves);
+  return halves_[at];
+}
+
 bool queue_doorbells::arm_cq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
-  arm_half& half = halves_[(page + 13u * w.function) % halves_.size()];
+  arm_half& half = half_of(w.function, page);
   if (offset == arm_offset && w.length == 8) {
     if (!out_.claim()) return false;
     push_arm(w, page, abi::load32(w.data.data()), abi::load32(w.data.data(), 4));
   } else if (offset == arm_offset && w.length == 4) {
-    half = {true, w.function, page, abi::load32(w.data.data())};
-  } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page &&
-             half.function == w.function) {
+    half = {true, page, abi::load32(w.data.data())};
+  } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page) {
     if (!out_.claim()) return false;
     half.valid = false;
     push_arm(w, page, half.word, abi::load32(w.data.data()));

@@ -122,8 +122,8 @@ void flow_table::cr_write(std::uint32_t offset, std::uint32_t value) {
         put();
       break;
     case cr::enable:
+      if (enabled_ != (value != 0)) walking_ = false;
       enabled_ = value != 0;
-      walking_ = false;
       break;
     default:
       break;

@@ -215,7 +215,10 @@ void context_cache<Context>::drop_all() {
 
 template <class Context>
 void context_cache<Context>::forget(unsigned i) {
-  if (tags_[i].is == state::filling) transfers_.give_up(tags_[i].fill);
+  if (tags_[i].is == state::filling) {
+    transfers_.give_up(tags_[i].fill);
+    owner_.wake_next();  // who waits for it asks anew
+  }
   tags_.clear(i);
   ++progress_;
   wake_waiting();

@@ -134,6 +134,7 @@ void cnm_receiver::device_reset() {
   ignored_.fill(0);
   waits_ = false;
   engine_.idle();
+  wake_next();  // what is behind the notice that has waited
 }
 
 }  // namespace rnic::transport

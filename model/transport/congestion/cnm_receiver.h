@@ -26,17 +26,27 @@ namespace rnic::transport {
 /// Ports: CNMs that the ports have taken out of what they receive, of the two in turn; notices to the requester, about
 /// requests, and to the READ generator, about READ responses.
 ///
-/// Stages: a CNM has the block for `qcn.cnm_cycles`; its notice leaves with the last of them. It is taken if it is
-/// whole, of version 0, for an address of the port's MAC table, with feedback, and if what it gives back of the sampled
-/// frame is a packet of RoCE v1, or of v2 by the UDP port that is set. All others are counted and do nothing.
+/// Stages: a CNM that is taken in cycle n (engine `cnms`) is judged in n, and its notice is pushed in n +
+/// `qcn.cnm_cycles`, in which the next one is taken. It makes one if it is whole, of version 0, for a unicast address
+/// of the port's MAC table, with feedback, and if what it gives back of the sampled frame is a packet of RoCE v1, or of
+/// v2 by the UDP port that is set, of an operation that has a rate. All others are counted by the first of these that
+/// is not so, and do nothing.
 ///
-/// Memories: CNMs about other frames, by port and priority. Read beside: the MAC tables (a port of its own each), the
-/// register of the UDP port.
+/// Of the sampled frame these are looked at: the EtherType, in front; 0x8915, and the BTH is at byte 42; 0x0800 with
+/// protocol 17, and the UDP header is behind 4 * IHL bytes; 0x86dd with next header 17, and it is at 42; the UDP port
+/// of the destination; and that all 12 bytes of the BTH, 8 behind the UDP header, are there. Its operation, bits 4:0 of
+/// the opcode, is the same for all services: 0x0d to 0x10 READ responses; 0x11 and 0x12, and all of opcodes 0x80 to
+/// 0x9f, nothing that has a rate; all others requests.
 ///
-/// Stalls: a notice whose channel is full waits, and with it all CNMs behind; the ports drop what then finds no room.
+/// Memories: CNMs about other frames (drop_flow), by port and priority of the sampled frame (word 8 * port + priority).
+/// Read beside: the MAC tables (a port of its own each), the register of the UDP port.
 ///
-/// Counters: received, notices, drop_version, drop_malformed, drop_address, drop_empty (no feedback), drop_flow (not
-/// RoCE, or an answer that has no rate).
+/// Stalls: a notice whose channel is full waits (engine blocked by "notices"), and with it all CNMs behind, of which
+/// one is taken in the cycle in which it is pushed; the ports drop what then finds no room.
+///
+/// Counters: received, and drop_version, drop_malformed, drop_address, drop_empty (no feedback), drop_flow (not RoCE,
+/// or an answer that has no rate), when taken; notices, when pushed. Reset: the words by port and priority are 0, and a
+/// notice that waits is gone; the engine's time, the turn and the CNMs in the channels stay.
 class cnm_receiver : public sim::clocked_block,
                      public register_bus::cr_target_if,
                      public register_bus::reset_target_if {

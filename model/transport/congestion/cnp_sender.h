@@ -23,20 +23,28 @@ namespace rnic::transport {
 ///
 /// Takes CNPs that requester and responder have made for marked packets, and hands those on whose interval is over.
 ///
-/// Ports: notices of the responder and of the requester, one of either a cycle, in turn; answers to answer_transmit
-/// (answer_port), one a cycle, of the two ports in turn.
+/// Ports: notices of the responder and of the requester, one in all a cycle, of the two in turn, the responder first;
+/// answers to answer_transmit (answer_port), one a cycle, of the two ports in turn, of which one that has none or no
+/// place is passed over.
 ///
-/// Stages: look-up of the last CNP (of the queue pair, the peer or the port: notification.scope) and into the queue of
-/// its port, in the cycle in which the notice is seen; from the next one on it may leave. One that comes before
-/// notification.interval_us is over is dropped: that is what the interval is for.
+/// Stages, in a cycle in this order: places that answer_transmit gives back; send (engine `cnps`, a cycle); look-up of
+/// the last CNP (of the queue pair, the peer or the port: notification.scope) and into the queue of its port, in the
+/// cycle in which the notice is seen. From the next one on it may leave. A place that send frees is there for the
+/// look-up. One that comes before notification.interval_us is over, in time of the edges since the last one was queued,
+/// is dropped: that is what the interval is for. The first one of each is in time.
 ///
 /// Memories: `notification.queue` CNPs a port, so that a port which is paused holds up no other; the time of the last
-/// CNP by queue pair (2^18), of 64 peers (the one longest ago gives its place to a new one), by port.
+/// CNP: by queue pair (2^18 words, a read and a write a cycle; numbers modulo that share a word), of 64 peers (the
+/// CNP's destination GID, of both ports; compared as a whole, and of these the oldest time, which gives its place to a
+/// new peer), or by port. It is written when a CNP is queued.
 ///
-/// Stalls: a CNP waits while answer_transmit has no place for its port and priority. Notices never wait: one that finds
-/// the queue full is lost and counted, and its queue pair's next marked packet makes another.
+/// Stalls: a CNP waits while answer_transmit has no place for its port and priority (`cnps` is blocked by
+/// "answer_transmit"). Notices never wait: one that finds the queue full is lost and counted, early or not, without a
+/// look-up, and its queue pair's next marked packet makes another.
 ///
-/// Counters: np_cnp_sent, np_cnp_lost, np_cnp_early (dropped by the interval).
+/// Counters: np_cnp_sent, np_cnp_lost, np_cnp_early (dropped by the interval). Reset: CNPs that wait are gone and
+/// counted nowhere, all times are forgotten (an epoch goes with each time); turns, places at answer_transmit and
+/// notices in the channels stay.
 class cnp_sender : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   /// `places`: responder_config::answer.waiting.

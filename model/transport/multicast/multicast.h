@@ -44,6 +44,9 @@ struct multicast_config {
 /// keeps nobody out; DMA of the cache of groups (reads only); registers. Store and forward: a datagram has come whole,
 /// and a copy is handed on when its last beat is there.
 ///
+/// In a cycle: the cache of groups; take; then copy, search or accept. So a datagram that is taken in the cycle of an
+/// accept finds that one's place in the queue still in use.
+///
 /// Stages, for one datagram at a time: take, into the queue of those that wait, and accept, with the hash of its GID,
 /// when the one before is done (cycle 0 for both, when nobody is in front); search, an entry of the chain a cycle, from
 /// cycle 1, or, with device-managed flow steering, a word of the flow table a cycle (flow::flow_table); copy, from the
@@ -51,10 +54,13 @@ struct multicast_config {
 /// in the cycle in which it ends; it is seen by the responder in that cycle. The next datagram is accepted in the cycle
 /// in which the last copy ends, and behind a search without result a cycle later. Copies leave in the order of the
 /// datagrams and, for one datagram, in that of the group's entry; each has the number of its queue pair as
-/// packet.bth.dest_qp. Datagrams to a group and to a queue pair may pass each other.
+/// packet.bth.dest_qp. The last one is the datagram's own frame; the others are new ones with its bytes, headers, port,
+/// loopback, priority, GID index, function and stamp. A copy has its place in the channel from the cycle in which it
+/// begins. Datagrams to a group and to a queue pair may pass each other.
 ///
 /// Members are those of the cycle in which the entry was found. What the own port has sent does not go to members that
-/// do not want it: they are masked out in that cycle.
+/// do not want it: they are masked out in that cycle, and the copier goes from one that is not to the next (a priority
+/// encoder over the members of an entry).
 ///
 /// Memories: the queue (`waiting` frames); the datagram (one frame, read once a copy); the group table
 /// (icm::group_walk); the flow table.
@@ -63,7 +69,11 @@ struct multicast_config {
 /// datagram that finds the queue full is dropped (counter drop.full), so that what is behind it in the ICRC check, the
 /// responses among it, does not wait for the members of a group.
 ///
-/// Registers: transport_cr.h, offsets from cr_base::transport + multicast_offset.
+/// Counters: datagrams, all that are taken; copies, when they begin; drop.full; drop.no_group, of a search without
+/// result or with no member that wants it; drop.reset.
+///
+/// Registers: transport_cr.h, offsets from cr_base::transport + multicast_offset. A search that is under way when the
+/// flow table is switched on or off begins anew, in the other table.
 class multicast final : public sim::clocked_block,
                         public register_bus::cr_target_if,
                         public register_bus::reset_target_if {
@@ -79,7 +89,8 @@ class multicast final : public sim::clocked_block,
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
-  /// All groups are empty, and the datagram that is inside is dropped.
+  /// All groups are empty, and the datagram that is inside is dropped (drop.reset), but those in the queue are searched
+  /// for in empty tables. A copy that has begun goes on to its end.
   void device_reset() override;
 
  private:

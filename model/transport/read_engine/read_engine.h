@@ -25,18 +25,23 @@ namespace rnic::transport {
 ///
 /// Stages: the cycle in which a request is seen and the engine is free: the engine is taken for its cycles, and the
 /// grant goes on its way, which its user sees a cycle later. So a user has its grant two cycles after it has asked, and
-/// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most: one
-/// that wants no grant before all that do, since it belongs to what has just started; then a response that has come,
-/// since its READ has had its turn, and what has arrived behind it waits as well; then one that is made, whose READ has
-/// had its turn too; then the halves by a round robin. There are no more responses of either kind than what READs that
-/// have had their turn asked for, so all come to theirs.
+/// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most, of
+/// those in front of their channels: one that wants no grant before all that do, since it belongs to what has just
+/// started; then a response that has come, since its READ has had its turn, and what has arrived behind it waits as
+/// well; then one that is made, whose READ has had its turn too; then the halves by a round robin. Several that want no
+/// grant take turns by the same round robin, over all four in the order requester, responder, responses, generator: it
+/// goes on behind its last winner, which responses with grants are not. There are no more responses of either kind than
+/// what READs that have had their turn asked for, so all come to theirs.
 ///
-/// Memories: none but the arbiter's last winner. What was granted is a user's and not a queue pair's
-/// (read_engine_port): a request is never taken back.
+/// Memories: none but the arbiter's last winner, at first none (the requester is next), and when the requests in front
+/// came. What was granted is a user's and not a queue pair's (read_engine_port): a request is never taken back. Reset:
+/// none, turn and grants stay.
 ///
-/// Stalls: a request waits for the engine, or for room in its user's grants, where the others' go on. An engine that is
-/// free and has only requests without room is blocked by those grants. Counters: <user>.grants; <user>.wait_cycles, in
-/// which a request was there and could not be taken.
+/// Stalls: a request waits for the engine (`turns`), or for room in its user's grants, where the others' go on; one
+/// without a grant needs no room. An engine that is free and has only requests without room is blocked by "requester
+/// grants", "responder grants", "response grants" or "generator grants", the first of those in this order. Counters, of
+/// all four users: <user>.grants; <user>.wait_cycles, added when a request is taken, with a grant or without: from the
+/// cycle in which it is first seen in front.
 class read_engine : public sim::clocked_block {
  public:
   enum user : unsigned { requester, responder, responses, generator, users };

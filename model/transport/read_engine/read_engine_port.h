@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "model/sim/check.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/seldom.h"
@@ -14,7 +15,7 @@ namespace rnic::transport {
 /// or without one, by what has been granted its start and lets the engine stand still for what was missing of a
 /// context.
 struct read_engine_request {
-  std::uint32_t cycles = 0;
+  std::uint32_t cycles = 0;  ///< 1 or more
   bool wants_grant = true;
 };
 struct read_engine_grant {};
@@ -34,6 +35,7 @@ class read_engine_port {
   bool granted() const { return grant.can_pop(); }
   /// There is something for which to ask. Nothing, where a request is under way.
   void ask(std::uint32_t cycles) {
+    RNIC_ASSERT(cycles != 0, "a request of the READ engine for no cycle");
     if (under_way_ || owed_ != 0 || !request.claim()) return;
     request.push({cycles, true});
     under_way_ = true;

@@ -21,33 +21,39 @@ namespace rnic::transport {
 ///
 /// Commands, each in the cycle in which it is seen, whatever else the block does. Start: the timer ends at the first
 /// multiple of the granularity (adapter.requester.timers.granularity_ps, in whole cycles) that is neither before `at`
-/// nor before the next edge; one that has an entry keeps it and ends at the new time alone, sooner or later than at the
-/// old one. A start that finds no entry, or a line in front of it, goes to its end, and the timer runs for as long as
-/// it would have run (from the command on) when it has got its entry; started again there, it keeps its place and runs
-/// by the last command. Stop: the entry is free; the place in the line is no more than passed over. Without an entry
-/// and a place a stop changes nothing.
+/// nor before the next edge; multiples count from edge 0, and a granularity is rounded up to cycles, 1 at least. One
+/// that has an entry keeps it and ends at the new time alone, sooner or later than at the old one. A start that finds
+/// no entry, or a line in front of it, goes to its end. It waits with the time from the command to `at`, or to the next
+/// edge where that is later, which is not rounded: when it has got its entry the timer ends at the first multiple that
+/// is not before so much later. Started again there, it keeps its place and runs by the last command. Stop: the entry
+/// is free; the place in the line is no more than passed over. Without an entry and a place a stop changes nothing.
+/// Numbers are below 2^log_qps.
 ///
 /// Stages, in one cycle in this order, from the state of the registers: expire, the timer that ends first, of those
 /// that end together that of the lowest number of a queue pair, at its edge or as soon as engine and channel take it:
-/// the expiration is pushed, the entry is free. Give, in a cycle in which nothing expires: a free entry to the first of
-/// the line, or one who was stopped there is passed over. So what comes free in a cycle is given in the next one. Then
-/// the command: one that is seen at the edge at which its timer expires is too late, a stop finds nothing, and a start
-/// is that of a timer without an entry.
+/// the expiration is pushed, the entry is free. Give, in a cycle in which nothing expires and an entry is free: it goes
+/// to the first of the line, or one who was stopped there is passed over. So what comes free in a cycle is given in the
+/// next one. Then the command: one that is seen at the edge at which its timer expires is too late, a stop finds
+/// nothing, and a start is that of a timer without an entry.
 ///
 /// Engine `timer_engine`: an expiration takes it for `expiry_cycles`, which is what the completer needs.
 ///
-/// Memories, each with two ports, one for the command, one for what expires or is given an entry:
-///   directory, a word for each number of a queue pair (2^log_qps): its place in the heap, or that it waits, for how
-///   many cycles, and who is behind it; tag
-///   heap of `entries` words, edge and number of the queue pair: the least is in a register, a change takes a level a
-///   cycle, one behind the other
+/// Memories, each with ports for the command and for what expires or is given an entry, so that both may change it in a
+/// cycle:
+///   directory, a word for each number of a queue pair (2^log_qps): its entry, or that it waits, for how many cycles,
+///   and who is behind it; tag. A write port more for who is behind the last of the line
+///   entries: edge, number of the queue pair, place in the heap
+///   heap of numbers of entries, a memory a level: the least is in a register; a change begins at the top, or at the
+///   entry's place where a timer is stopped or starts anew, and goes a level a cycle, in which it reads two children,
+///   or the parent, and writes a word and the place of the entry that moves
 /// Registers: entries in use; first and last of the line.
 ///
-/// Stalls: expire, while the channel of expirations is full (the engine is blocked by "expirations"). Commands never
-/// wait, so the requester may always send one; a stop or start of a timer that stands there for the channel takes it
-/// back.
+/// Stalls: expire, while the channel of expirations is full (the engine is blocked by "expirations", but for a cycle in
+/// which a command takes back the only one that stood there). Commands never wait, so the requester may always send
+/// one; a stop or start of a timer that stands there for the channel takes it back.
 ///
-/// Counters: timer_waits, starts that found no entry; expired. Reset: the requester stops what runs.
+/// Counters: timer_waits, starts by which a timer began to wait, whether an entry was free behind others in the line or
+/// not, and not those of one that waited; expired. Reset: the block has none, the requester stops what runs.
 class ack_timers : public sim::clocked_block {
  public:
   ack_timers(std::string name, sim::clock_domain& domain, const timer_config& config, unsigned log_qps,

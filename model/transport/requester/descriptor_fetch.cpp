@@ -126,7 +126,9 @@ void descriptor_fetch::accept() {
   ++cut_;
   asking_ &= ~bit;
   ends(unit);
-  if ((ended_ & bit) != 0) wake_next();
+  // An address of it that has waited for room in the channel to the DMA engine leaves now.
+  const bool in_front = translate.response.can_pop() && unit_of(translate.response.front().tag) == unit;
+  if ((ended_ & bit) != 0 || in_front) wake_next();
 }
 
 void descriptor_fetch::begin(unsigned unit) {

@@ -25,7 +25,7 @@ struct descriptor_job {
   std::uint32_t bytes = 0;       ///< 1 to descriptor_memory::unit_bytes, no more than the ring has
   std::uint32_t place = 0;       ///< of the first byte in the unit's part of the descriptor memory
   std::uint32_t qpn = 0;         ///< given back
-  std::uint32_t generation = 0;  ///< given back; a job takes the place of one of its unit that has another
+  std::uint32_t generation = 0;  ///< given back; is not looked at
   std::uint16_t function = 0;
   std::uint8_t unit = 0;
   std::uint8_t log_ring = 0;  ///< bytes of the ring
@@ -47,8 +47,16 @@ struct descriptor_result {
 ///
 /// Stages: accept (cycle 0); ask, the address of a part a cycle, units in turn (0 for a job that finds none in front of
 /// it; a second part for a job that runs over the end of the ring); translation; read, one DMA request a cycle (two for
-/// a part across a page); memory; end, in the cycle in which memory has answered the job's last read: one result a
-/// cycle, units in turn.
+/// a part across a page), of the answer in front, which leaves with its last one; memory; end, in the cycle in which
+/// memory has answered the job's last read: one result a cycle, units in turn. In a cycle first memory's answer, then
+/// read, end, accept, ask: a job that is accepted in the cycle in which the one before it ends finds none under way.
+///
+/// Translation is asked for kind buffer, access local_read, va = offset + at (of a second part: offset), buffer_mtt,
+/// log_page, length and span; DMA requests have function and destination. What else these have is 0.
+///
+/// A refused address or read makes the result not ok, and the job's other part is asked for and read all the same. An
+/// answer with nothing to read, refused or of a job that was cut before its first read was made, leaves in the cycle in
+/// which it stands in front, without room for a request.
 ///
 /// Memories: two jobs a unit, the one under way and the one behind it; the descriptor memory, written by the DMA
 /// engine.
@@ -56,9 +64,15 @@ struct descriptor_result {
 /// Stalls: accept, while the unit of the job in front has two; ask, when translation takes no request; read, when the
 /// DMA engine takes none; end, while the channel of results is full.
 ///
-/// A unit has one job under way. A job that comes meanwhile is for another queue pair or place: the one under way asks
-/// for nothing more, ends when memory has answered what it had asked for, and the new one begins in that cycle. So
-/// nothing that comes late is written over what the unit asked for last.
+/// A unit has one job under way. A job that comes meanwhile is for another queue pair or place: it cuts the one under
+/// way, whatever their generations and also if all of that was asked for. That asks for no more addresses, reads
+/// nothing for those that come, but for the second half of one across a page whose first it has asked for, and ends,
+/// not ok, when all it had asked for is answered; the new one begins in that cycle. One that waits for nothing but the
+/// channel of results is not cut. So nothing that comes late is written over what the unit asked for last.
+///
+/// Counters: fetches, jobs that have begun; bytes, of DMA requests when they are made; failed, results of jobs with a
+/// refused address or read; cut; translation_misses, answers that said so, of cut jobs as well. Span marks: "address",
+/// "read". Reset: none, what the requester has asked for comes back.
 class descriptor_fetch : public sim::clocked_block {
  public:
   descriptor_fetch(std::string name, sim::clock_domain& domain, descriptor_memory& memory, sim::span_recorder& spans,

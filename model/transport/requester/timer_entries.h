@@ -128,8 +128,17 @@ class timer_entries {
     push({t.end, qpn});
   }
   void push(node n) {
+    if (sim::seldom(heap_.size() >= most_nodes_)) leave_current();
     heap_.push_back(n);
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+
+  // Without those that have stayed behind there are no more than timers that were started and have not come up since.
+  [[gnu::noinline]] void leave_current() {
+    const auto is_old = [this](const node& n) { return of(n.second).queued != n.first; };
+    heap_.erase(std::remove_if(heap_.begin(), heap_.end(), is_old), heap_.end());
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>{});
+    most_nodes_ = std::max(most_nodes_, 2 * heap_.size());
   }
 
   unsigned entries_, running_ = 0;
@@ -138,6 +147,7 @@ class timer_entries {
   std::uint64_t waits_ = 0;
   std::uint32_t front_ = nobody, back_ = nobody;  // of the line
   std::vector<node> heap_;
+  std::size_t most_nodes_ = 1024;
   std::vector<std::unique_ptr<std::array<timer, page>>> pages_;
 };
 

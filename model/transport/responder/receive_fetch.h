@@ -26,17 +26,31 @@ namespace rnic::transport {
 /// none in front of it); translation; read, one DMA request a cycle, two for descriptors across a page, in the cycle in
 /// which translation has answered; a doorbell record, whose address is a bus address, in that in which it came. Where
 /// descriptors and records wait for the read, they take turns. Memory; end, in the cycle in which memory has answered
-/// the job's last read, or translation has refused it: one result a cycle, in that order.
+/// the job's last read, or translation has refused it: one result a cycle, in that order. In a cycle first memory's
+/// answer, then accept, a refusal or a read, end, ask: a place is free from the cycle behind its result on, and of two
+/// jobs that come to their end in a cycle the one that memory has answered is the first.
 ///
-/// Memories: jobs under way, adapter.responder.receive_fetches of them, found by the tag of an answer, each in one of
-/// the lines of those that wait for an address, for the read of a record, for their result; the receive memory, written
-/// by the DMA engine.
+/// A turn is a DMA request: behind one for descriptors a record is next, and the other way round, whether the other
+/// kind waited or not, so one may go between the two for descriptors across a page. Where there is nothing of the kind
+/// whose turn it is, the other goes. Answers of translation are used in their order and leave with their last read; a
+/// refused one leaves in the cycle in which it stands in front, in which a record may be read: it needs no turn and no
+/// room. Where the first of two reads fails the second is made all the same; ok is false where any has failed.
+///
+/// Translation is asked for kind buffer, access local_read, va = at, buffer_mtt, log_page and length; DMA requests have
+/// function and destination, of a second part behind the bytes of the first. Their tag is the job's place, which is
+/// used again in the order in which places come free, from 0 on. What else they have is 0.
+///
+/// Memories: jobs under way, adapter.responder.receive_fetches of them, found by the tag of an answer, with a port each
+/// for accept, ask, memory's answer, translation's, and end; lines of those that wait for an address, for the read of a
+/// record, and for their result (two of these may come in a cycle); the receive memory, written by the DMA engine, a
+/// beat of the datapath a cycle.
 ///
 /// Stalls: accept, while as many jobs are under way as there are places for; ask, when translation takes no request;
 /// read, when the DMA engine takes none; end, while the channel of results is full.
 ///
-/// Counters: fetches, reads of descriptors, and bytes, theirs; records; failed, jobs of either kind;
-/// translation_misses.
+/// Counters: fetches and records, jobs of descriptors and of records, when accepted; bytes, of descriptors, when asked
+/// for; failed, jobs of either kind, with their result; translation_misses, answers that said so, when they leave.
+/// Reset: none; jobs under way fail, as DMA is refused, and each has its result.
 class receive_fetch : public sim::clocked_block {
  public:
   receive_fetch(std::string name, sim::clock_domain& domain, unsigned fetches, receive_memory& memory,

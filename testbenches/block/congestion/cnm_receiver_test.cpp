@@ -176,6 +176,21 @@ TEST(CnmReceiver, ANoticeThatNobodyTakesHoldsUpTheOthers) {
   EXPECT_EQ(r.left(), (cycles{{100, 1}, {101, 2}, {102, 3}, {102 + busy, 4}}));
 }
 
+/// A reset drops the notice that waits; the CNM behind it is taken in the next cycle.
+TEST(CnmReceiver, AResetTakesAwayWhatHeldUpTheOthers) {
+  rig r;
+  r.w.takes_from = 1000;
+  for (std::uint32_t i = 0; i < 3; ++i) r.tell(10 + i, about(v1, write_middle, 1 + i));
+  r.tell(13, about(v1, read_response, 4));
+  r.run(100);
+  EXPECT_EQ(r.count("received"), 3u);
+  r.dut.device_reset();
+  r.run(101);
+  EXPECT_EQ(r.count("received"), 4u);
+  r.run(1100);
+  EXPECT_EQ(r.left(), (cycles{{1000, 1}, {1000, 4}, {1001, 2}}));
+}
+
 TEST(CnmReceiver, ResponsesGoToTheReadGenerator) {
   rig r;
   r.tell(10, about(v1, read_response, 1));

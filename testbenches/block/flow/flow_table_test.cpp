@@ -111,6 +111,22 @@ TEST(FlowTable, EmptyFindsNothing) {
   EXPECT_EQ(r.stats.value("flows.missed"), 1u);
 }
 
+/// A look-up that is under way goes on where the table is enabled once more.
+TEST(FlowTable, EnablingAnEnabledTableChangesNothing) {
+  rig r;
+  r.a.table.cr_write(cr::enable, 1);
+  for (std::uint32_t i = 0; i < 200; ++i) r.put(i, 100 + i, 5, i);
+  r.ask({150});
+  r.run(10);
+  ASSERT_TRUE(r.a.asking);
+  r.a.table.cr_write(cr::enable, 1);
+  r.run(100);
+  ASSERT_EQ(r.a.answers.size(), 1u);
+  EXPECT_EQ(r.a.answers[0].r, result::found);
+  EXPECT_EQ(r.a.answers[0].members, qpns{50});
+  EXPECT_EQ(r.a.answers[0].to - r.a.answers[0].from, 49u);
+}
+
 TEST(FlowTable, TheLowestRankDecidesAndIsShared) {
   rig r;
   r.put(0, 7, 20, 0x40);

@@ -303,11 +303,25 @@ TEST(context_cache, dropped_fill_is_not_used) {
   changed.producer = 77;
   b.user.contexts.drop(3);
   std::memcpy(b.memory.at(host + 3 * 64), &changed, sizeof changed);
-  b.user.wake_next();
   b.run(600);
   ASSERT_EQ(b.user.got.size(), 1u);
   EXPECT_EQ(b.user.got[0].producer, 77u);
   EXPECT_GE(b.memory.reads(), 2u);
+}
+
+/// Who waits for it asks again in the next cycle, whatever else the owner does: with one fill at a time that is a
+/// stall.
+TEST(context_cache, who_waits_for_a_dropped_fill_asks_again) {
+  bench b({16, 4, 1, 0, 2});
+  b.run(1);
+  b.user.ask(3);
+  b.run(50);
+  EXPECT_EQ(b.user.contexts.counters().stalls, 0u);
+  b.user.contexts.drop(3);
+  b.run(1);
+  EXPECT_EQ(b.user.contexts.counters().stalls, 1u);
+  b.run(600);
+  EXPECT_EQ(b.user.got.size(), 1u);
 }
 
 TEST(context_cache, numbers_wrap_at_the_table) {

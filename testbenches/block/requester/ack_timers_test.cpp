@@ -263,6 +263,23 @@ TEST(ack_timers, one_that_has_moved_often_ends_once) {
 
 /// Two are in the channel at 100 and 101, which is full from 102 on. It has room when one was taken at 150, and again
 /// at 152.
+/// Each round leaves a node of the long time behind, more than are kept.
+TEST(ack_timers, long_and_short_ones_in_turn_for_long) {
+  rig r;
+  constexpr unsigned rounds = 4000;
+  for (unsigned i = 0; i < rounds; ++i) {
+    r.start(10 + 20 * i, 5, 1'000'000 + i);
+    r.start(12 + 20 * i, 5, 20 + 20 * i, 2);
+    r.start(13 + 20 * i, 6 + i % 7, 900'000, 3);
+  }
+  r.run(10 + 20 * rounds + 100);
+  ASSERT_EQ(r.w.ends.size(), rounds);
+  for (unsigned i = 0; i < rounds; ++i) EXPECT_EQ(r.w.ends[i], (world::end{5, 2, 21 + 20 * i}));
+  EXPECT_EQ(r.dut.running(), 7u);
+  r.run(900'000);
+  EXPECT_EQ(r.w.ends.size(), rounds + 7);
+}
+
 TEST(ack_timers, what_expires_waits_for_room_in_the_channel) {
   rig r;
   r.w.takes_from = 150;

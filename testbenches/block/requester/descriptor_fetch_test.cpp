@@ -436,13 +436,36 @@ TEST(descriptor_fetch, the_message_that_waits_sees_address_and_read) {
   EXPECT_EQ(s[1].at, 2000u * (r.w.pushed[0] + 25));
 }
 
+/// Units 0 and 1 have both reads of a job across a page in the channel that nobody empties, and unit 2's address stands
+/// in front. A second job of that unit cuts it: the address is dropped without room for a read, and the cut job ends.
+TEST(descriptor_fetch, an_address_of_a_cut_job_needs_no_room) {
+  rig r;
+  r.w.reads = false;
+  const std::uint64_t across = 4096 - ring % 4096 - 128;
+  for (unsigned unit = 0; unit < 3; ++unit) r.start(unit, across, 256);
+  r.start(2, 64, 64, 100);
+  r.run(300);
+  ASSERT_EQ(r.w.pushed.size(), 4u);
+  ASSERT_EQ(r.w.ends.size(), 1u);
+  EXPECT_EQ(r.w.ends[0].result.unit, 2u);
+  EXPECT_EQ(r.w.ends[0].result.generation, 3u);
+  EXPECT_FALSE(r.w.ends[0].result.ok);
+  // Accepted a cycle after it was pushed, dropped and ended in the next, seen in the one behind.
+  EXPECT_EQ(r.w.ends[0].at - r.w.pushed[3], 3u);
+  EXPECT_EQ(r.count("cut"), 1u);
+  EXPECT_EQ(r.count("bytes"), 512u);
+  r.w.reads = true;
+  r.run(300);
+  EXPECT_EQ(r.w.ends.size(), 4u);
+}
+
 /// When what ended, under load with jobs that take each other's place.
-std::string results(bool always) {
-  return rnic::bench::in_child([always] {
+std::string results(bool always, unsigned every) {
+  return rnic::bench::in_child([=] {
     rig r(always);
-    r.w.every = 3;
+    r.w.every = every;
     for (unsigned i = 0; i < 40; ++i) r.start((i * 5) % 4, 64 * ((i * 23) % 64), 64 + 64 * (i % 9), (i * 7) % 30);
-    r.run(4000);
+    r.run(every * 1500);
     std::string seen = std::to_string(r.w.ends.size()) + " results:";
     for (const auto& e : r.w.ends)
       seen += ' ' + std::to_string(e.at) + '/' + std::to_string(e.result.generation) + (e.result.ok ? "" : "-");
@@ -451,9 +474,11 @@ std::string results(bool always) {
 }
 
 TEST(descriptor_fetch, sleeping_is_invisible) {
-  const std::string seen = results(false);
-  EXPECT_EQ(seen.substr(0, 11), "40 results:");
-  EXPECT_EQ(results(true), seen);
+  for (const unsigned every : {3u, 60u}) {  // the second one has the channel to the DMA engine full
+    const std::string seen = results(false, every);
+    EXPECT_EQ(seen.substr(0, 11), "40 results:");
+    EXPECT_EQ(results(true, every), seen);
+  }
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ EXPERIMENTS = [
     ["bandwidth", "--transport", "ud", "--verb", "send", "--qps", "4", "--messages", "80", "--sizes", "64,2000",
      "--bidirectional", "--set", "host.store_to_link_ps=24000", "--set", "adapter.gid.source_ports=1", "--set",
      "adapter.translation.waiting=2"],
+    # descriptors that are cut while their addresses wait for the DMA engine
+    ["soak", "--messages", "600", "--qps", "24", "--port", "1,2", "--seed", "5", "--set", "adapter.descriptor_depth=3",
+     "--set", "adapter.requester.turn_wqes=1"],
     # frames of two ports in front of an engine whose results find no room
     ["bandwidth", "--transport", "ud", "--verb", "send_imm", "--sizes", "63,255", "--qps", "2", "--depth", "16",
      "--rx-depth", "2", "--messages", "80", "--port", "1,2"],

@@ -2,6 +2,7 @@
 // Doorbell decoding with the byte examples of adapter data plane A.12.
 #include <gtest/gtest.h>
 
+#include "model/sim/simulation.h"
 #include "testbenches/unit/doorbell/bench.h"
 
 namespace {
@@ -47,6 +48,57 @@ TEST(doorbell, first_half_of_a_cq_arm_is_used_once) {
   EXPECT_EQ(b.sw.queues[0].index, 9u);
   EXPECT_EQ(b.stats.value("doorbell.cq_arms"), 1u);
   EXPECT_EQ(b.stats.value("doorbell.bad_length"), 1u);
+}
+
+/// Whatever other functions store, and other pages of its own that do not share its place.
+TEST(doorbell, first_half_of_a_cq_arm_is_its_functions) {
+  bench b;
+  const auto half = [&b](std::uint16_t function, std::uint64_t at, std::uint8_t value) {
+    pcie::mmio_write w;
+    w.function = function;
+    w.offset = at;
+    w.length = 4;
+    w.data[3] = value;
+    b.sw.todo.push_back(w);
+    b.sw.wake_next();
+  };
+  half(3, 201 * page + 0x20, 1);
+  for (std::uint16_t f = 0; f < 127; ++f)
+    if (f != 3)
+      for (const unsigned p : {9u, 137u, 188u, 201u, 214u, 265u}) half(f, p * page + 0x20, 2);
+  half(3, 202 * page + 0x20, 3);
+  half(3, 201 * page + 0x24, 4);
+  b.run(2000);
+  ASSERT_EQ(b.sw.queues.size(), 1u);
+  EXPECT_EQ(b.sw.queues[0].number, 1u);
+  EXPECT_EQ(b.sw.queues[0].index, 4u);
+  EXPECT_EQ(b.sw.queues[0].function, 3u);
+  half(3, 265 * page + 0x20, 5);  // 64 pages further
+  half(3, 201 * page + 0x20, 6);
+  half(3, 265 * page + 0x24, 7);
+  b.run(100);
+  EXPECT_EQ(b.sw.queues.size(), 1u) << "another page has taken the place";
+  EXPECT_EQ(b.stats.value("doorbell.bad_length"), 1u);
+}
+
+/// The store in front waits for the scheduler, which takes nothing. When it is no doorbell any more it goes at once.
+TEST(doorbell, a_reset_and_registers_let_go_of_what_was_held_up) {
+  for (const unsigned how : {0u, 1u, 2u}) {
+    const rnic::sim::simulation kernel;
+    bench b({}, 1);
+    b.sw.take_sends_from(1'000'000);
+    for (unsigned i = 0; i < 3; ++i) b.sw.line(bf_base + 300 * page + 256 * i, blueflame_read(4));
+    b.run(100);
+    EXPECT_EQ(b.in.look(nullptr).occupancy, 2u) << how;
+    if (how == 0) b.dut.device_reset();
+    if (how == 1) b.dut.cr_write(rnic::doorbell::cr::blueflame_enable, 0);
+    if (how == 2) b.dut.cr_write(rnic::doorbell::cr::log_num_uars, 2);
+    b.run(2);
+    EXPECT_EQ(b.in.look(nullptr).occupancy, 1u) << how;
+    b.run(20);
+    EXPECT_EQ(b.in.look(nullptr).occupancy, 0u) << how;
+    EXPECT_EQ(b.stats.value(how == 1 ? "doorbell.blueflame_disabled" : "doorbell.bad_offset"), 2u) << how;
+  }
 }
 
 TEST(doorbell, first_half_of_a_cq_arm_does_not_outlive_a_reset) {
