@@ -78,6 +78,8 @@ const char* to_string(drop d);
 ///
 /// Memories, read beside: the port's tables (gid::gid_table), by a port each for MACs and GIDs, and one of the other
 /// port's for GIDs; a look-up of each a frame (memory `gid_table`: mac, gid, other_gid).
+/// Approximation: what the tables have in the cycle in which a frame is taken counts, though its look-ups are some
+/// cycles later; firmware that changes an entry in between is seen by the next frame.
 ///
 /// Stalls: a full channel stalls all of it, and the MAC behind: the input is blocked by "icrc check" or "steering",
 /// whose frame is the first, or by "pipeline" where that is not due yet.

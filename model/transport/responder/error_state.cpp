@@ -61,7 +61,15 @@ void error_state::cancel(responder_flow& f) {
 // ---------------------------------------------------------------- queue pairs that are to be attended to
 
 void error_state::take(sim::fifo_in<qp_error>& in) {
-  if (in.bound() && in.can_pop()) attention_.push_back({in.pop().qpn, flow_todo_error, 0});
+  if (in.bound() && in.can_pop()) note(in.pop().qpn, flow_todo_error);
+}
+
+void error_state::note(std::uint32_t qpn, std::uint8_t todo, std::uint16_t posted) {
+  const auto same = [qpn](const attention_entry& a) { return a.qpn == qpn; };
+  const auto at = std::find_if(attention_.begin(), attention_.end(), same);
+  if (at == attention_.end()) return attention_.push_back({qpn, todo, posted});
+  at->todo |= todo;
+  if ((todo & flow_todo_flush) != 0) at->posted = posted;
 }
 
 void error_state::check(std::uint32_t qpn) {
@@ -229,7 +237,7 @@ void error_state::poll() {
     for (poll_entry& e : polls_) {
       if (e.qpn != record_.qpn || !record_.ok || e.seen == posted) continue;
       e.seen = posted;
-      attention_.push_back({e.qpn, flow_todo_flush, posted});
+      note(e.qpn, flow_todo_flush, posted);
     }
   }
   if (sim::mostly(polls_.empty()) || record_.reading) return;

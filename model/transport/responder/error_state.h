@@ -23,8 +23,11 @@ namespace rnic::transport {
 /// A.7.2): its doorbell record is looked at every `flush_poll_cycles`.
 ///
 /// Ports: of both halves one error a cycle in, one out; one doorbell record at a time, of receive fetch.
-/// Memories: lists of queue pairs with errors to be told or attended to, and of those whose records are looked at.
-/// Stalls: the place on chip, the context, the room for a completion or an event that the next step needs.
+/// Memories: three lists of queue pairs, in each of which one is once, a link and what is noted a queue pair: those
+/// with errors to be told; those to be attended to that have no place yet (for what, and the posted count), of which
+/// one gets it in a cycle; those whose records are looked at, in turn. Of those with a place the one that has waited
+/// longest and can go on is attended to, one a cycle. Stalls: the place on chip, the context, the room for a completion
+/// or an event that the next step needs.
 class error_state {
  public:
   error_state(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, flow_table::contexts& contexts,
@@ -73,6 +76,7 @@ class error_state {
     std::uint16_t posted = 0;
   };
   enum class step : std::uint8_t { none, one, last };
+  void note(std::uint32_t qpn, std::uint8_t todo, std::uint16_t posted = 0);
   void place();
   step attend(responder_flow& f);
   static step next(responder_flow& f, std::uint8_t done);
