@@ -7,6 +7,7 @@
 namespace rnic::host_driver {
 
 int control_frames::open() {
+  const device::kernel_memory kernel(dev_);
   constexpr std::uint8_t control_priority = 7;  // TC_PRIO_CONTROL, with which lldpad and the bonding driver send
   const auto slots = static_cast<unsigned>(ports_.size()) * receives;
   pd_ = dev_.alloc_pd();

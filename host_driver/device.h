@@ -190,6 +190,17 @@ class device : private event_pump_if {
   /// What is registered, and the queues of programs. ENOMEM of reg_mr, create_cq, resize_cq, create_qp and create_srq
   /// may mean that its limit is reached (config::memlock_bytes).
   const pinned_memory& pinned() const { return pinned_; }
+  /// What is made while one lives is of the kernel (LLDP, LACP), whose memory no limit counts.
+  class kernel_memory {
+   public:
+    explicit kernel_memory(device& of) : of_(of) { of_.for_kernel_ = true; }
+    ~kernel_memory() { of_.for_kernel_ = false; }
+    kernel_memory(const kernel_memory&) = delete;
+    kernel_memory& operator=(const kernel_memory&) = delete;
+
+   private:
+    device& of_;
+  };
   protection_domain* alloc_pd();
   int dealloc_pd(ibv_pd* pd);
   /// `addr`: within a buffer of allocate_buffer. Work requests address the region by its `iova`, which is the bus
@@ -611,6 +622,7 @@ class device : private event_pump_if {
   std::map<std::uint64_t, bus_if::dma_memory> buffers_by_address_;  // by bus address
   mutable bus_if::dma_memory last_buffer_{};
   pinned_memory pinned_{cfg_.memlock_bytes};
+  bool for_kernel_ = false;  // what is made is not to be pinned
   std::vector<doorbell_record> free_records_;
   std::vector<bus_if::dma_memory> record_pages_;
   std::vector<std::uint8_t> bf_image_;

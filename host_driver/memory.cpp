@@ -131,7 +131,7 @@ int device::map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page
 
 /// A buffer of the program's: its pages are pinned first (core/umem.c:ib_umem_get).
 int device::map_user_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range) {
-  const std::uint64_t pages = pinned_memory::pages_of(first, bytes);
+  const std::uint64_t pages = for_kernel_ ? 0 : pinned_memory::pages_of(first, bytes);
   if (const int error = pinned_.pin(pages)) return error;
   if (const int error = map_buffer(first, bytes, log_page, range)) {
     pinned_.unpin(pages);
@@ -154,18 +154,19 @@ doorbell_record device::allocate_record() {
     if (memory.pointer == nullptr) return {};
     record_pages_.push_back(memory);
     for (std::size_t at = page; at != 0; at -= record_bytes) {
-      free_records_.push_back({memory.pointer + at - record_bytes, memory.bus_address + at - record_bytes});
+      free_records_.push_back({memory.pointer + at - record_bytes, memory.bus_address + at - record_bytes, false});
     }
   }
-  const doorbell_record record = free_records_.back();
-  if (pinned_.pin_record(record.bus_address) != 0) return {};
+  doorbell_record record = free_records_.back();
+  record.pinned = !for_kernel_;
+  if (record.pinned && pinned_.pin_record(record.bus_address) != 0) return {};
   free_records_.pop_back();
   abi::store64(record.pointer, 0, 0);
   return record;
 }
 
 void device::free_record(const doorbell_record& record) {
-  pinned_.unpin_record(record.bus_address);
+  if (record.pinned) pinned_.unpin_record(record.bus_address);
   free_records_.push_back(record);
 }
 

@@ -28,6 +28,7 @@ struct mtt_range {
 struct doorbell_record {
   std::uint8_t* pointer = nullptr;
   std::uint64_t bus_address = 0;
+  bool pinned = false;  ///< of a program
 };
 
 /// Requests that libibverbs has no names for: opcode IBV_WR_DRIVER1, and one of the structures below. Masked atomics

@@ -26,9 +26,12 @@ class buffer_pages {
   /// Takes finished translations; first in each tick of the owner.
   void service();
   /// Bus address of byte `offset` of the buffer at `mtt_address`. pending: asked for, the owner is ticked when the
-  /// answer is there and asks again. failed: not mapped; reported once, the next call asks again.
+  /// answer is there and asks again. failed: not mapped; reported once, the next call asks again, but for
+  /// keep_failed().
   result address(queue q, std::uint32_t number, std::uint64_t mtt_address, std::uint8_t log_page, std::uint64_t offset,
                  std::uint16_t function, std::uint64_t& bus);
+  /// Who was told that it failed could not go on for that: the next call is told the same.
+  void keep_failed(queue q, std::uint32_t number) { entry(key_of(q, number)).valid = true; }
   /// Forgets the queue's page; a translation under way is not used.
   void forget(queue q, std::uint32_t number);
   void forget_all();

@@ -56,9 +56,14 @@ namespace rnic::completion {
 /// `eq_memory`). Who looks for a context compares tags, which costs no port; what the head of a source has to know of
 /// one while it waits for something else it has in registers, which are written as the memory is.
 ///
-/// The block itself has the doorbell engine, which takes a doorbell in `doorbell_cycles` for CQs and EQs in their order
-/// (stalls: events, interrupts, contexts), the queues of events raised inside (`event_depth`) and by firmware (4), and
-/// the registers (registers.cpp). Who finds a queue full is woken when it drains.
+/// The block itself has the doorbell engine, between eq_engine and cq_arming in a cycle, which takes a doorbell in
+/// `doorbell_cycles` for CQs and EQs in their order (stalls: events, interrupts, contexts; the last one also while the
+/// queue is halted), the queues of events raised inside (`event_depth`) and by firmware (4), and the registers
+/// (registers.cpp). Room that a later part makes in a cycle is seen by an earlier one in the next. Numbers beyond a
+/// table have no queue.
+///
+/// Reset, by the register or the device: counters, what is on its way to the DMA engine, interrupts that were decided,
+/// intervals and turns of the engines, event_data and the heads of the channels stay; answers on their way are ignored.
 class completion : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   completion(std::string name, sim::clock_domain& domain, const completion_config& config, const icm::icm_map& map,

@@ -13,7 +13,7 @@ std::optional<consumer_reads::record> consumer_reads::take(const icm::cq_context
     if (f == nullptr) start(cq);
     return std::nullopt;
   }
-  f->active = false;
+  free(*f);
   return record{f->failed, abi::load32(f->data.data())};
 }
 
@@ -22,6 +22,7 @@ void consumer_reads::start(const icm::cq_context& cq) {
     fetch& f = fetches_[i];
     if (f.active) continue;
     f.active = true;
+    ++taken_;
     f.arrived = f.failed = f.stale = false;
     f.cqn = cq.cqn;
     dma_.read(cq.db_record, cq.function, f.data.data(), dma_queue::answer::consumer_read, i);
@@ -33,21 +34,24 @@ void consumer_reads::answered(std::uint32_t place, bool ok) {
   fetch& f = fetches_[place];
   f.arrived = true;
   f.failed = !ok;
-  if (f.stale) f.active = false;
+  if (f.stale) free(f);
 }
 
-void consumer_reads::forget(std::uint32_t cqn) {
+bool consumer_reads::forget(std::uint32_t cqn) {
+  bool freed = false;
   for (fetch& f : fetches_)
     if (f.active && f.cqn == cqn) {
       f.stale = true;
-      if (f.arrived) f.active = false;
+      freed = freed || f.arrived;
+      if (f.arrived) free(f);
     }
+  return freed;
 }
 
 void consumer_reads::forget_all() {
   for (fetch& f : fetches_) {
     f.stale = true;
-    if (f.arrived) f.active = false;
+    if (f.active && f.arrived) free(f);
   }
 }
 

@@ -15,7 +15,8 @@ namespace rnic::completion {
 ///
 /// A CQ that is full by the consumer index in its context may have room by the doorbell record in host memory. 8
 /// records are read at once, one a queue; another CQ waits for a free place. An answer is kept until the CQ's next
-/// request takes it. What is read of a CQ that was halted or reset meanwhile is not used.
+/// request takes it, and dropped where the CQ has room without it. What is read of a CQ that was halted or reset, or
+/// has had room, meanwhile is not used.
 ///
 /// Memory: 8 entries of a CQN and 4 bytes, compared as a whole by the CQ engine once a request.
 class consumer_reads {
@@ -30,7 +31,10 @@ class consumer_reads {
   /// The CQ's record, once. Nothing: it is being read, or will be when asked again.
   std::optional<record> take(const icm::cq_context& cq);
   void answered(std::uint32_t place, bool ok);
-  void forget(std::uint32_t cqn);
+  /// Whether any place is taken.
+  bool any() const { return taken_ != 0; }
+  /// True: a place is free by that.
+  bool forget(std::uint32_t cqn);
   void forget_all();
 
  private:
@@ -40,9 +44,14 @@ class consumer_reads {
     std::array<std::uint8_t, 4> data{};
   };
   void start(const icm::cq_context& cq);
+  void free(fetch& f) {
+    f.active = false;
+    --taken_;
+  }
 
   dma_queue& dma_;
   std::array<fetch, 8> fetches_{};
+  unsigned taken_ = 0;
 };
 
 }  // namespace rnic::completion

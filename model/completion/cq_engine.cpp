@@ -94,7 +94,10 @@ bool cq_engine::try_request(unsigned source) {
   if (where == buffer_pages::result::pending) return false;
   if (where == buffer_pages::result::failed) {
     waits_for_ = told;
-    if (!can_lose()) return false;
+    if (!can_lose()) {
+      to_.pages.keep_failed(buffer_pages::queue::cq, r.cqn);
+      return false;
+    }
     fail(*cq, status_write_fail, abi::eqe::cq_access_violation);
     ++stats_.cqe_invalid;
     to_.arming.memory().access_own(queue_memory::entries);
@@ -110,12 +113,18 @@ bool cq_engine::try_request(unsigned source) {
 bool cq_engine::has_room(icm::cq_context& cq, bool& wait) {
   const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);
   const auto full = [&] { return ((cq.producer - cq.consumer) & index_mask) >= size; };
-  if ((cq.flags & icm::cq_flag_overrun_ignore) != 0 || !full()) return true;
+  if ((cq.flags & icm::cq_flag_overrun_ignore) != 0) return true;
+  if (!full()) {
+    // A doorbell has made room meanwhile: what is read of the record is old when the CQ is full again.
+    if (sim::seldom(records_.any()) && records_.forget(cq.cqn)) owner_.wake_next();
+    return true;
+  }
   const auto record = records_.take(cq);
   if (!record) {
     wait = true;
     return false;
   }
+  owner_.wake_next();  // another CQ may have waited for the place
   if (!record->failed) {
     take_consumer(cq, record->index);
     to_.cqs.mark_dirty(cq.cqn);
@@ -135,6 +144,7 @@ void cq_engine::fail(icm::cq_context& cq, std::uint8_t status, std::uint8_t synd
   e.function = cq.function;
   e.set(abi::eqe::number, cq.cqn);
   e.set(abi::eqe::syndrome, syndrome);
+  owner_.wake_next();  // the EQ engine has had its turn in this cycle
 }
 
 /// Room to tell of a lost completion; asking books a wake-up.

@@ -38,10 +38,11 @@ struct cq_engine_ports {
 
 /// Data sheet. Part of the completion block.
 ///
-/// Takes requests of the sources in turn, one in `cqe_cycles`, as soon as context and page of the CQ are there; the
-/// write leaves `cqe_latency_cycles` later. A request that waits holds up its own source only. Of a CQ that is full the
-/// doorbell record is read first (consumer_reads); one that is full still, or broken, goes into an error state with an
-/// event, and QPs are told of what they have lost there.
+/// Takes requests of the sources in turn, the one behind that which was served last first, one in `cqe_cycles`, what is
+/// discarded, invalid or lost among them, as soon as context and page of the CQ are there; the write leaves
+/// `cqe_latency_cycles` later. A request that waits holds up its own source only. Of a CQ that is full the doorbell
+/// record is read first (consumer_reads); one that is full still, or broken, goes into an error state with an event,
+/// and QPs are told of what they have lost there.
 ///
 /// Memories: contexts of CQs (a look-up a request, by consumer_reads and cq_arming in the same access), pages.
 ///

@@ -11,6 +11,7 @@ pcie::dma_request& dma_queue::add(unsigned latency) {
   p.request = pcie::dma_request{};
   p.ready = owner_.now() + std::max(1u, latency);
   if (requests_.size() == 1) owner_.wake_at(p.ready);
+  if (!has_room()) owner_.wake_next();  // who has had its turn in this cycle waits for something else from now on
   return p.request;
 }
 

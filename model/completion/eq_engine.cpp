@@ -40,9 +40,10 @@ void eq_engine::serve() {
       engine_.blocked("contexts or pages");
       continue;
     }
-    if (inner != nullptr)
+    if (inner != nullptr) {
+      if (inner->full()) owner_.wake_next();  // moderation, which works before, may have waited for the room
       inner->drop();
-    else
+    } else
       to_.requests[source - 2].pop();
     last_source_ = source;
     engine_.start(cycles_);

@@ -36,15 +36,16 @@ struct eq_engine_ports {
 
 /// Data sheet. Part of the completion block.
 ///
-/// Takes events of the sources in turn (raised inside the block, by firmware, by each channel), one in `event_cycles`,
-/// as soon as context and page of the EQ are there; the write leaves `event_latency_cycles` later. An event goes to the
-/// EQ that it names or to which its type is mapped. One that waits holds up its own source only. Doorbells of EQs
-/// (consumer index, arming) have the doorbell engine's turn.
+/// Takes events of the sources in turn (raised inside the block, by firmware, by each channel), the one behind that
+/// which was served last first, one in `event_cycles`, what is discarded or invalid among them, as soon as context and
+/// page of the EQ are there; the write leaves `event_latency_cycles` later. An event goes to the EQ that it names or to
+/// which its type is mapped. One that waits holds up its own source only. Doorbells of EQs (consumer index, arming)
+/// have the doorbell engine's turn.
 ///
 /// Memories: contexts of EQs (a look-up an event or doorbell), pages.
 ///
 /// Stalls, as the server `event_engine` counts them: dma (no room for a write), interrupts (none for an interrupt),
-/// contexts or pages.
+/// contexts or pages (a halted EQ as well).
 ///
 /// Counters: eqe, eqe_invalid, eq_overflow, event_unmapped, discarded; bad_doorbell.
 class eq_engine {
@@ -56,6 +57,8 @@ class eq_engine {
   void serve();
   /// The doorbell. False: the context has to be waited for.
   bool update(const queue_doorbell& d);
+  /// The queues of events inside the block are empty by a reset.
+  void forget_inner() { seen_[0] = seen_[1] = 0; }
   /// What waited for it goes out. False: cannot now; who is waited for wakes the block.
   bool end_period(const moderation::period& p);
 

@@ -14,10 +14,12 @@ inline std::uint32_t number_of(const icm::cq_context& cq) { return cq.cqn; }
 inline std::uint32_t number_of(const icm::eq_context& eq) { return eq.eqn; }
 
 /// The queue's context, or nullptr: then it is either to be waited for (`wait`) or not there. `seen`: it was found
-/// before for the same request, which counts as one use.
+/// before for the same request, which counts as one use. A number beyond the table, which shares an entry with another,
+/// is nobody's: it is not looked up.
 template <class Context>
 Context* find_context(icm::context_cache<Context>& cache, std::uint32_t number, bool& seen, bool& wait) {
   wait = false;
+  if (cache.is_beyond_table(number)) return nullptr;
   Context* queue = seen ? cache.peek(number) : nullptr;
   if (queue == nullptr) {
     using result = typename icm::context_cache<Context>::result;

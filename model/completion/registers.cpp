@@ -68,9 +68,11 @@ void completion::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::cqe_bytes:
       if (size_ok) set_.cqe_bytes = value;
+      wake_next();  // an entry that waits for its page may be in another
       break;
     case cr::eqe_bytes:
       if (size_ok) set_.eqe_bytes = value;
+      wake_next();
       break;
     case cr::event_kind:
       firmware_event_.kind = value & 0xffff;
@@ -117,6 +119,7 @@ void completion::reset() {
   eq_halts_.release_all();
   events_.clear();
   firmware_events_.clear();
+  eq_engine_.forget_inner();
   moderation_.clear();
   set_ = settings{};
   select_ = {};

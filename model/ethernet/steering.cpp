@@ -303,6 +303,7 @@ void steering::write(unsigned port, std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::rqp_multicast:
       t.multicast = value;
+      wake_next();  // a search that waits for an entry may need none any more
       break;
     default:
       write_device(offset, value);
@@ -315,6 +316,7 @@ void steering::write_device(std::uint32_t offset, std::uint32_t value) {
   switch (offset) {
     case cr::group_steering:
       group_steering_ = value != 0;
+      wake_next();
       break;
     case cr::group_hash_bits:
       walk_.set_hash_bits(value);

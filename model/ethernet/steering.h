@@ -48,10 +48,14 @@ namespace rnic::ethernet {
 ///
 /// Ports, each of one frame a cycle, cut-through: an input a parser, in turn; one output to the responder; departures,
 /// as frames are taken; DMA of the group table. Stages: input, an interval of frame_cycles or the beats of the frame;
-/// headers and filters, pipeline_cycles; search, of the frame in front; output, a copy in its beats. Memories: `frames`
+/// headers and filters, pipeline_cycles behind the header bytes or the edge at which the frame is taken, whichever is
+/// later, by the mode of that edge; search, of the frame in front; output, a copy in its beats. Memories: `frames`
 /// frames inside, a group list and 4096 VLAN bits a port, groups on chip (icm::context_cache), words of the flow table;
 /// read beside: the MAC tables, one look a frame (memory `mac_table`). Stalls: input, by "pipeline", while `frames` are
-/// inside; search, by an entry that is not on chip; output, by the responder. Counters: frames, copies,
+/// inside (all that a server counts); search, by an entry that is not on chip; output, by the responder. Departures are
+/// pushed without asking for room. group_steering and rqp_multicast count from the cycle behind their change, for
+/// a search under way too; flows.enable moves it to the other table, where it begins anew. Reset: what is inside is
+/// drop.reset, of some of which copies have left; engines and the turn of the ports stay. Counters: frames, copies,
 /// drop.vlan_filtered, .group_filtered, .no_match, .reset.
 class steering : public sim::clocked_block, public register_bus::cr_parts, public register_bus::reset_target_if {
  public:

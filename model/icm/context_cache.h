@@ -15,6 +15,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/channel.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/seldom.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icm {
@@ -88,6 +89,8 @@ class context_cache {
   void drop_all();
   /// A fill, write-back or pin of the context is still open, or it is on chip and dirty.
   bool busy(std::uint32_t number) const;
+  /// The table has no entry of this number alone.
+  bool is_beyond_table(std::uint32_t number) const { return place_.key_of(number) != number; }
   /// The context, or a fill of it, occupies a place.
   bool on_chip(std::uint32_t number) const { return tags_.find(place_.key_of(number)) != context_tags::none; }
 
@@ -114,12 +117,15 @@ class context_cache {
   bool send_back(unsigned s);
   void forget(unsigned s);
   void forget_second(std::uint32_t number);
-  void count_use(unsigned s) { stats_.hits += tags_.use(s) ? 1 : 0; }  // the first use after a miss is the miss
-  void note_stall(std::uint32_t key);
+  void count_use(unsigned s) {
+    stats_.hits += tags_.use(s) ? 1 : 0;                 // the first use after a miss is the miss
+    if (sim::seldom(!stalled_.empty())) wake_waiting();  // another one may make room now
+  }
   void wake_waiting();
 
   std::string name_;
   sim::clocked_block& owner_;
+  icm_map::listener map_changes_;  // a fill or write-back that has waited may be possible, or refused
   context_place place_;
   context_tags tags_;
   context_transfers<Context> transfers_;

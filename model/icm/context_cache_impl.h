@@ -16,6 +16,7 @@ context_cache<Context>::context_cache(std::string name, sim::clocked_block& owne
     : dma(owner),
       name_(std::move(name)),
       owner_(owner),
+      map_changes_(map, [this] { wake_waiting(); }),
       place_(map, which, offset, sizeof(Context)),
       tags_(name_, sim::checked(config, name_)),
       transfers_(owner, dma, config),
@@ -43,6 +44,7 @@ typename context_cache<Context>::result context_cache<Context>::lookup(std::uint
   if (i == no_slot) return start_fill(key);
   if (tags_[i].is == state::valid) {
     count_use(i);
+    tags_[i].asked = true;  // it may wait for something else yet, and look again
     out = &contexts_[i].context;
     return result::hit;
   }
@@ -121,7 +123,12 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   if (!address) return result::refused;
   const unsigned i = transfers_.may_read() ? make_room(key) : no_slot;
   if (i == no_slot || !transfers_.may_read()) {  // making room may have taken the channel
-    note_stall(key);
+    // Each wait is counted once, however often the owner asks meanwhile.
+    if (std::find(stalled_.begin(), stalled_.end(), key) == stalled_.end()) {
+      if (stalled_.size() == stalled_.capacity()) stalled_.erase(stalled_.begin());
+      stalled_.push_back(key);
+      ++stats_.stalls;
+    }
     return result::pending;
   }
   tags_.start_fill(i, key, transfers_.read(key, i, *address));
@@ -129,6 +136,7 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   if (!stalled_.empty()) {
     const auto found = std::find(stalled_.begin(), stalled_.end(), key);
     if (found != stalled_.end()) stalled_.erase(found);
+    wake_waiting();  // another one may make room for the next
   }
   return result::pending;
 }
@@ -235,15 +243,6 @@ bool context_cache<Context>::busy(std::uint32_t number) const {
 }
 
 // ---------------------------------------------------------------- who waits
-
-/// Counts each wait once, however often the owner asks meanwhile.
-template <class Context>
-void context_cache<Context>::note_stall(std::uint32_t key) {
-  if (std::find(stalled_.begin(), stalled_.end(), key) != stalled_.end()) return;
-  if (stalled_.size() == stalled_.capacity()) stalled_.erase(stalled_.begin());
-  stalled_.push_back(key);
-  ++stats_.stalls;
-}
 
 /// Room was made by the owner itself: what it asked for before it did so can go on at the next edge.
 template <class Context>

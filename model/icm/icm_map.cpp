@@ -61,6 +61,7 @@ void icm_map::map(std::uint64_t icm, std::uint64_t bus, std::uint64_t bytes) {
     }
     entry = (bus & ~page_mask) + (n << page_bits);
   }
+  changed();
 }
 
 void icm_map::unmap(std::uint64_t icm, std::uint64_t bytes) {
@@ -74,6 +75,7 @@ void icm_map::unmap(std::uint64_t icm, std::uint64_t bytes) {
   } else {
     for (const auto& c : chunks_) unmap(*c, first, count);
   }
+  changed();
 }
 
 /// Unmaps what lies in the chunk of `count` pages from `first`.
@@ -95,6 +97,7 @@ void icm_map::clear() {
   chunks_.clear();
   index_.clear();
   pages_ = 0;
+  changed();
 }
 
 std::optional<std::uint64_t> icm_map::translate(std::uint64_t icm) const {

@@ -2,9 +2,12 @@
 // The interconnect context memory's address space: which host pages back it, and where the tables are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace rnic::icm {
@@ -28,6 +31,32 @@ class icm_map {
   void clear();
   /// Bus address of an ICM address, if mapped; the 4 KiB page it lies in is contiguous.
   std::optional<std::uint64_t> translate(std::uint64_t icm) const;
+  icm_map() = default;
+  icm_map(const icm_map&) = delete;
+  icm_map& operator=(const icm_map&) = delete;
+  ~icm_map() {
+    for (listener* l : listeners_) l->map_ = nullptr;
+  }
+
+  /// Calls `told`, between two edges, when what is mapped has changed, as long as both live.
+  class listener {
+   public:
+    listener(const icm_map& map, std::function<void()> told) : map_(&map), told_(std::move(told)) {
+      map.listeners_.push_back(this);
+    }
+    ~listener() {
+      if (map_ == nullptr) return;
+      auto& all = map_->listeners_;
+      all.erase(std::remove(all.begin(), all.end(), this), all.end());
+    }
+    listener(const listener&) = delete;
+    listener& operator=(const listener&) = delete;
+
+   private:
+    friend class icm_map;
+    const icm_map* map_;
+    std::function<void()> told_;
+  };
   /// Number of 4 KiB pages mapped.
   std::uint64_t pages() const { return pages_; }
 
@@ -48,6 +77,9 @@ class icm_map {
     std::uint32_t used;
     std::uint64_t bus[1u << chunk_bits];
   };
+  void changed() const {
+    for (const listener* l : listeners_) l->told_();
+  }
   chunk* find(std::uint64_t number) const;
   chunk& get(std::uint64_t number);
   void unmap(chunk& c, std::uint64_t first, std::uint64_t count);
@@ -57,6 +89,7 @@ class icm_map {
   std::vector<std::unique_ptr<chunk>> chunks_;  // kept when empty: the same ranges come and go
   std::vector<chunk*> index_;                   // open addressing, a power of two, at most half full
   std::uint64_t pages_ = 0;
+  mutable std::vector<listener*> listeners_;
   table_layout layout_[static_cast<unsigned>(table::count)];
 };
 

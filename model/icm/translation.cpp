@@ -205,6 +205,7 @@ translation::step translation::resolve_pages(job& j, unsigned index) {
       result = s;  // with one fetch under way and the other refused, the job tries again as soon as it can go out
     }
   }
+  if (result == step::done && j.fetches != 0) return step::waits;  // one that nobody needs any more knows this place
   if (result == step::done) j.answer_pages();
   return result;
 }

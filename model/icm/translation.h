@@ -28,13 +28,19 @@ namespace rnic::icm {
 /// Data sheet.
 ///
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
-/// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
-/// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
+/// not hold up others, but one for an entry that is on its way to ICM, which is looked up again, before all others, in
+/// each cycle in which a fetch could begin, until the write is done. Entries are read from the dMPT and MTT tables in
+/// ICM in the published layouts (adapter data plane A.11). Misses of one line are merged. Only operations on keys
+/// change entries, on chip and in ICM at once.
 ///
 /// Parts, each with a data sheet of its own: `translation_tables` (entries and lines on chip, their ports),
 /// `translation_fetches` (misses), `translation_answers`, `key_engine` with its parts. The block has the requests
 /// inside (`waiting` places) and the look-up, one a cycle; the region below a window is looked up in the cycle behind
 /// that of the window.
+///
+/// In a cycle: answers that have waited, fetches (what has come, in the order of buffers), the look-up (what has waited
+/// before new requests, the oldest first), the key engine. A request is answered when no fetch that knows its place is
+/// open. release_window and revoke_key share a register: a second one before the first is taken takes its place.
 ///
 /// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
 /// fetch, and by "clients", who take no answers and have all places.

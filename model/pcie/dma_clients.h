@@ -33,7 +33,8 @@ class dma_clients {
   port& at(unsigned client) { return clients_[client].port; }
   /// Whether some request channel is not empty, visible or not.
   bool asking() const { return asking_ != 0; }
-  /// Cycles in which a client had as many requests under way as it may have, up to the last of them that was answered.
+  /// Cycles in which a client had as many requests under way as it may have, up to the last of them whose answer was
+  /// put on its way: of a read before its data has been filled in, of a write sent ahead with its first packet.
   const std::uint64_t& full_cycles(unsigned client) const { return clients_[client].full_cycles; }
   /// A bit for each client with a request to be taken.
   std::uint64_t waiting() const;

@@ -47,7 +47,7 @@ void dma_engine::enable(bool on) {
   if (!on) {
     functions_.drop_pending();
     line_changed();
-    stop_started();
+    owner_.domain().as_in_tick([this] { stop_started(); });  // answers go into channels
   }
 }
 

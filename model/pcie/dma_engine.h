@@ -29,7 +29,8 @@ namespace rnic::pcie {
 /// Start: fair among clients and interrupts, one request a cycle, none while a write is under way: no read overtakes a
 /// write that was started before it. A function that may not master the bus is refused. Issue: one packet a cycle,
 /// reads and the write in turn; reads are fair among clients. Packets of one write are not mixed with those of another.
-/// What waits is said of the interface (transmit_path): "tags", "credits" or "link".
+/// What waits is said of the interface (transmit_path): "tags", "credits" or "link". A request of no bytes is answered
+/// two cycles after its start, behind all writes that were started before it, and writes nothing.
 ///
 /// A write's further packets, and completions that are not the last of their request, hang on nothing that could come
 /// between: they are reckoned with the first one, at the edges at which they go and come, and need no tick. So those of

@@ -105,13 +105,15 @@ void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
     spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
   if (core_ != nullptr) return core_->deliver(std::move(packet), arrival);
   // One packet a cycle, also behind one that is taken at once.
-  const bool alone = arrival >= last_arrival_ + cycle_ps_;
-  if (!alone)
-    arrival =
-        std::max(arrival, ahead_ ? domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1 : last_arrival_);
+  bool alone = arrival >= last_arrival_ + cycle_ps_;
+  if (!alone) {
+    const sim::cycle_t next = domain().edge_at_or_after(last_arrival_) + 1;
+    alone = domain().edge_at_or_after(arrival) >= next;
+    if (!alone) arrival = domain().edge_time(next);
+  }
   last_arrival_ = arrival;
-  ahead_ = packet->type == payload::tlp_type::completion && dma_.complete_ahead(*packet, alone, arrival);
-  if (!ahead_) inbox_.push(std::move(packet), arrival);
+  const bool ahead = packet->type == payload::tlp_type::completion && dma_.complete_ahead(*packet, alone, arrival);
+  if (!ahead) inbox_.push(std::move(packet), arrival);
 }
 
 void endpoint::credit(const credit_amount& amount, sim::time_ps arrival) {
@@ -238,6 +240,7 @@ void endpoint::reset_function(std::uint16_t function) {
   ++resets_;
   functions_.reset(function);
   functions_.hold(function, true);
+  dma_.line_changed();
   if (function_listener_ != nullptr) function_listener_->function_level_reset(function);
 }
 
@@ -308,9 +311,12 @@ void endpoint::cr_write(std::uint32_t offset, std::uint32_t value) {
   }
   if (offset == cr::hold_function) {
     functions_.hold(value, true);
-    dma_.stop_started();
+    domain().as_in_tick([this] { dma_.stop_started(); });  // answers go into channels
   }
-  if (offset == cr::release_function) functions_.hold(value, false);
+  if (offset == cr::release_function) {
+    functions_.hold(value, false);
+    dma_.msix_changed();  // a vector may have been unmasked meanwhile
+  }
 }
 
 }  // namespace rnic::pcie

@@ -77,6 +77,11 @@ struct endpoint_config {
 /// engine do not wait behind them. What holds a request up is "doorbell" or "command", whose channel is full, or
 /// "replies", of which as many wait for the link as the host has credits for reads.
 ///
+/// In a cycle: a packet from the link, which is taken at the edge of its arrival or in the cycle behind the packet
+/// before it; a request, or a line of it; answers to clients; a completion; the start of a request, and one packet,
+/// unless a completion was sent. What a reset or hold_function refuses, between two edges, is answered as in a tick of
+/// the last edge.
+///
 /// Stages: a packet from the link (crossing), request, BAR read (mmio_read_cycles) or configuration (config_cycles),
 /// reply. Memories: `posted_headers`, `posted_data` and `non_posted_headers` of buffers, which are the credits that the
 /// host has; a packet without credit is a receiver overflow, counted and dropped. Counters: bar_writes, bar_reads,
@@ -146,8 +151,7 @@ class endpoint : public sim::clocked_block,
   dma_engine dma_;
   sim::timed_inbox<payload::tlp_ptr> inbox_;
   sim::time_ps cycle_ps_;
-  sim::time_ps last_arrival_ = 0;  // of a packet,
-  bool ahead_ = false;             // which needed no tick
+  sim::time_ps last_arrival_ = 0;  // of a packet: behind a backlog the edge at which it is taken
   sim::server serving_{*this, "requests"};
   sim::ring<payload::tlp_ptr> requests_;  // as long as the advertised headers
   bar_target bars_;

@@ -36,6 +36,12 @@ void scheduler::tick() {
 }
 
 void scheduler::device_reset() {
+  forget_all();
+  selected_ = 0;
+  wake_next();  // a doorbell may have waited for a place among the descriptors
+}
+
+void scheduler::forget_all() {
   for (auto& c : table_) {
     if (!c) continue;
     for (queue_pair& qp : *c) {
@@ -43,8 +49,6 @@ void scheduler::device_reset() {
       qp.owner = no_owner;
     }
   }
-  selected_ = 0;
-  wake_next();  // a doorbell may have waited for a place among the descriptors
 }
 
 void scheduler::forget_doorbells(queue_pair& qp) {

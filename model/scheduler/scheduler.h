@@ -88,7 +88,7 @@ class scheduler : public sim::clocked_block, public register_bus::cr_target_if, 
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
             sim::statistics& stats);
-  ~scheduler() override { scheduler::device_reset(); }  // descriptors hold each other
+  ~scheduler() override { forget_all(); }  // descriptors hold each other
 
   sim::fifo_in<send_doorbell> doorbell_in{*this};
   sim::fifo_in<report> report_in{*this};
@@ -128,6 +128,7 @@ class scheduler : public sim::clocked_block, public register_bus::cr_target_if, 
   bool has_word(std::uint32_t qpn) const { return qpn >> config_.log_qps == 0; }
   bool is_obeyed(const send_doorbell& d);
   void forget_doorbells(queue_pair& qp);
+  void forget_all();
   void activate(queue_pair& qp);
   void merge(queue_pair& qp, send_doorbell d);
   bool has_room();

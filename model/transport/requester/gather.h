@@ -36,6 +36,9 @@ namespace rnic::transport {
 /// look-up of its source (gid::gid_source_if) and the transmit pipeline (requester_config::transmit), for an Ethernet
 /// QP with `ethernet_offload_cycles` more: the registers of the channels of frames and of what has left.
 ///
+/// In a cycle: memory's answer, leave, read, accept, ask, revocation. So a packet is asked for in the cycle in which it
+/// is accepted, a place that leave frees is filled in that cycle, and what read completes leaves in the next one.
+///
 /// Source: the look-up is made in the cycle in which a packet leaves, and what the tables hold then is in its headers,
 /// or whether it may leave at all. One that may not is a failure when the look-up is over; what follows it by then is
 /// taken back out of the look-up's registers, and makes its own again behind the verdict.
@@ -47,7 +50,9 @@ namespace rnic::transport {
 /// or nobody takes the word that an address is known; leave, until all of the oldest packet is there, while a channel
 /// behind it is full, in a cycle in which the tables' only read port is the answers', and from a packet that failed
 /// until the verdict. A packet that is withdrawn asks for nothing more, passes over a piece a cycle, and goes when
-/// memory has answered what it had asked for.
+/// memory has answered what it had asked for; so does one whose look-up has failed and was not told yet, while one
+/// whose failure was told stands until the verdict. The second read of a piece across a page waits for the word that
+/// its address is known, and the packet for both.
 ///
 /// Three engines of a cycle each: ask, read, leave; the parts say by whom they are blocked.
 ///

@@ -42,12 +42,13 @@ void gather_fetch::take_address() {
       d.span = s.job.frame->span;
     });
     counters_.bytes += part.length;
+    if (parts_ == 0) s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);  // for the address all of them
     if (++parts_ != reads) return owner_.wake_next();
   }
   parts_ = 0;
   if (r.missed) ++counters_.translation_misses;
   if (tells_addresses_) to_.addresses.push({s.job.unit, r.missed ? owner_.edge() - s.asked_at : 0});
-  s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
+  if (reads == 0) --s.pending;
   if (!ok && s.syndrome == 0) s.syndrome = syndrome::local_protection;
   if (s.pending == 0) owner_.wake_next();
   to_.translate.response.drop();
@@ -58,7 +59,7 @@ const char* gather_fetch::read_held_up_by() const {
   const icm::translate_response& r = to_.translate.response.front();
   const bool needs = parts_ != 0 || !queue_.at(static_cast<std::uint32_t>(r.tag >> place_bits)).dropped;
   const unsigned reads = r.status == icm::translate_status::ok && needs ? r.count : 0;
-  if (parts_ + 1 >= reads && tells_addresses_ && !to_.addresses.can_push()) return "requester";
+  if (parts_ + 1 >= reads && tells_addresses_ && to_.addresses.free_slots() == 0) return "requester";
   return parts_ != reads && !to_.dma.request.can_push() ? "dma" : nullptr;
 }
 

@@ -18,7 +18,7 @@ namespace rnic::transport {
 /// across a page); memory. A piece of a packet that is withdrawn is passed over, in a cycle.
 ///
 /// Engines: ask, blocked by "translation" (or "requester", who takes no word of a withdrawn packet's address); read,
-/// blocked by "dma" or "requester".
+/// blocked by "requester" while the channel for that word is full, else by "dma".
 ///
 /// Counters: pieces, bytes, translation_misses.
 class gather_fetch {

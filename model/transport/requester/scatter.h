@@ -44,7 +44,10 @@ struct scatter_done {
 /// Stages: accept, into the queue of jobs (cycle 0); ask, one address a cycle (0 for the first piece; a segment of the
 /// list that ends or is passed over costs a cycle of its own); translation; write, one DMA request a cycle in the order
 /// of the pieces; report, in the cycle in which memory has answered the packet's last write. A piece is what a segment
-/// of the list takes of a packet: at most two DMA requests.
+/// of the list takes of a packet: at most two DMA requests. A job that was given up is reported a cycle after ask has
+/// passed over it, one of which nothing is written a cycle after its last piece. A packet has a byte at least, and its
+/// offset is not before the list's cursor. In a cycle: memory's answer, report, translation's answer, write, accept,
+/// ask, revocation, whose flush gives way to a write.
 ///
 /// Memories: queue of jobs (`scatter_jobs` entries), queue of pieces (64 entries, read at the head, written at the tail
 /// and, by translation's answer, anywhere).

@@ -124,6 +124,7 @@ void answer_transmit::end_starving(unsigned n, sim::cycle_t at) {
   if ((starved_ & bit(n)) == 0) return;
   line& l = lines_[n];
   starved_ &= ~bit(n);
+  if (at == l.starved_at) return;
   l.fed_at = at;
   credit_wait_cycles_ += l.fed_at - l.starved_at;
 }
@@ -169,7 +170,7 @@ std::uint64_t answer_transmit::able() const {
 
 void answer_transmit::leave() {
   const std::uint64_t lines = able();
-  const bool turn_waits = lines == 0 && (waiting_ & credited()) != 0;
+  const bool turn_waits = lines == 0 && (waiting_ & credited()) != 0 && tx_out.claim();
   entry_.waits_for(turn_waits ? "gid table" : nullptr);
   if (turn_waits) wake_next();
   if (lines == 0 || !tx_out.claim()) return;

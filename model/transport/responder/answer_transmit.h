@@ -71,7 +71,8 @@ namespace rnic::transport {
 /// also when its queue pair is halted meanwhile or the adapter reset: by then the port is down and drops it.
 ///
 /// Counters: answers by input; `sourceless`; `credit_wait_cycles`, in which a port and priority had an answer and no
-/// credit, summed over all of these. Engine: entry, a cycle an answer; blocked by "gid table".
+/// credit, summed over all of these, added when the credit comes. Engine: entry, a cycle an answer; blocked by "gid
+/// table" in cycles in which the channel of frames has room and nothing but the turn is missing.
 class answer_transmit : public sim::clocked_block,
                         public register_bus::cr_target_if,
                         public register_bus::reset_target_if {

@@ -48,7 +48,8 @@ namespace rnic::transport {
 /// ended ones for room among the outcomes, and keep lock and engine until then. Jobs are always taken: the READ
 /// generator hands over no more than there are places. An engine that is free and has nothing to start is blocked by
 /// "lock", or by "memory", which takes no read. Counters: executed; abandoned; failed, memory could not be read;
-/// lock_waits, jobs that found an older one of their lock.
+/// lock_waits, jobs that found an older one of their lock, abandoned later or not. An abandoned job whose operand could
+/// not be read counts as abandoned. Whether memory has taken a write is not looked at.
 class atomic_unit : public sim::clocked_block {
  public:
   atomic_unit(const std::string& name, sim::clock_domain& domain, const atomic_unit_config& config,

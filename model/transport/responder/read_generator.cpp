@@ -54,7 +54,9 @@ void read_generator::tick() {
   leave();
   hand_atomic();
   ask();
-  settle(gathers_.read());
+  const std::uint16_t read = gathers_.read();
+  if (read != no_link && gathers_[read].dropped) wake_next();  // a place, or an answer behind it, may be free by that
+  settle(read);
   if (revocation_.under_way) end_revocation();
   report();
 }
@@ -276,6 +278,7 @@ void read_generator::leave() {
     may_leave(f);
   }
   if (!faults_.empty()) fail(faults_.pop());
+  if (!faults_.empty()) wake_next();
   if (lines_.empty()) return;
   const std::uint16_t f = lines_.take(answers);
   if (f == answer_lines::none) return;

@@ -42,9 +42,12 @@ namespace rnic::transport {
 /// atomic is handed to the atomic unit in turn of the queue pairs, one a cycle (0 for one that finds nobody in front of
 /// it), as long as that has a place for it: each job has one until its outcome has come. Word of a job that is given up
 /// goes before new jobs. The outcome is taken in the cycle in which it is there, and the answer leaves in that cycle.
-/// READ engine: a packet takes it once (read_engine_config::sent), but the first of a READ that is of one piece: the
-/// request has had that turn. One that does asks when it is the next in turn, while `ask` is busy too, and is
-/// asked for in the cycle in which it has the grant: two cycles later where the engine is free.
+/// In a cycle: places of answers, CNP, CNM, memory's answer, address, outcome, a command, leave, hand-over to the
+/// atomic unit, ask, read, end of a revocation, report. A gather that is given up in the queue of reads, and an answer
+/// behind it, are free behind read, for the next cycle. Of queue pairs that fail one a cycle is reported. READ engine:
+/// a packet takes it once (read_engine_config::sent), but the first of a READ that is of one piece: the request has had
+/// that turn. One that does asks when it is the next in turn, while `ask` is busy too, and is asked for in the cycle in
+/// which it has the grant: two cycles later where the engine is free.
 ///
 /// Order: the answers of a queue pair leave in the order in which they were commanded, whose requests' PSNs they have
 /// (adapter data plane C.7.3). A request is begun when all before it of its queue pair are asked for or have changed
@@ -64,7 +67,10 @@ namespace rnic::transport {
 /// to the end of the new one. A command that has to look at the requests of its queue pair (repeated, discard) looks at
 /// one a cycle, and the commands behind it wait so long. Reports wait in a queue that has a place for each that can be
 /// due. Commands never wait for answers to leave: the responder knows of a place for each request. A key is let go when
-/// nothing of it is under way, jobs that wait in the atomic unit too.
+/// nothing of it is under way, jobs that wait in the atomic unit too. Engine `ask` is blocked by "gathers" or "read
+/// engine".
+///
+/// Reset: none; discards of the queue pairs empty it.
 class read_generator : public sim::clocked_block, public register_bus::cr_parts {
  public:
   read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg, payload::frame_pool& frames,

@@ -54,7 +54,7 @@ struct world : sim::clocked_block {
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(0x40000);
   unsigned memory_cycles = 20, every = 1;  ///< takes an address, a read and a frame in one of so many cycles
   unsigned misses_for = 0;                 ///< cycles of an address that has to be fetched; 0: none
-  bool translates = true, judges = true;
+  bool translates = true, judges = true, hears = true;
   std::deque<std::uint32_t> to_revoke;
 
   std::vector<cycle> pushed, asked, read, answered;
@@ -81,7 +81,7 @@ struct world : sim::clocked_block {
       if (events.back().second.what == event_kind::failed && judges) verdict.push({});
     }
     if (left.can_pop()) gone.emplace_back(now(), left.pop());
-    if (known.can_pop()) addresses.push_back(known.pop());
+    if (hears && known.can_pop()) addresses.push_back(known.pop());
     if (!reads_.empty() && reads_.front().first <= now() && response.claim()) {
       const pcie::dma_request& d = reads_.front().second;
       std::memcpy(d.destination, memory.data() + d.address, d.length);
@@ -278,6 +278,24 @@ TEST(gather, a_piece_across_a_page_is_two_reads) {
   EXPECT_EQ(r.w.addresses.size(), 1u);
   EXPECT_EQ(rnic::bench::busy_cycles(r.core, "gather.ask"), 1u);
   EXPECT_EQ(rnic::bench::busy_cycles(r.core, "gather.read"), 2u);
+}
+
+/// The second read waits for the word that the address is known, which finds no room; memory has answered the first by
+/// then. The packet waits for both.
+TEST(gather, a_piece_across_a_page_whose_address_cannot_be_told_is_whole) {
+  rig r;
+  r.w.hears = false;
+  r.w.memory_cycles = 2;
+  for (unsigned i = 0; i < 8; ++i) r.start({{0x1000 + 64 * i, 64}});  // as many as can be told
+  r.start({{0x2fc0, 128}}, 60);
+  r.run(300);
+  EXPECT_EQ(r.w.frames.size(), 8u);
+  EXPECT_EQ(r.w.read.size(), 9u);
+  r.w.hears = true;
+  r.run(200);
+  ASSERT_EQ(r.w.frames.size(), 9u);
+  EXPECT_EQ(r.w.read.size(), 10u);
+  for (std::size_t i = 0; i < 128; ++i) ASSERT_EQ(r.byte(8, i), r.w.memory[0x2fc0 + i]) << i;
 }
 
 TEST(gather, a_miss_is_told_with_its_cycles_and_holds_back_what_is_behind) {

@@ -243,6 +243,11 @@ def pinned():
     check(error.startswith("rnic: driver.memlock: 65536 bytes are too few: "), error)
     run("bandwidth", "--sizes", 64, "--messages", 10, "--set", "driver.memlock=4096", status=2)
     run("latency", "--sizes", 64, "--iterations", 1, "--set", "driver.memlock=1000000")
+    # What the kernel's LLDP agent and bonding driver have for themselves is not the programs'.
+    limits = ["--sizes", 64, "--iterations", 1, "--set", "driver.dcb.enabled=true", "--bond", "802.3ad", "--set"]
+    run("latency", *limits, "driver.memlock=1000000")
+    error = run("latency", *limits, "driver.memlock=4096", status=2)
+    check(error.startswith("rnic: driver.memlock: 4096 bytes are too few: "), error)
 
 
 if shutil.which("tshark") is None:

@@ -15,10 +15,15 @@
 #include "model/sim/simulation.h"
 #include "testbenches/bench/soak.h"
 #include "testbenches/system/ethernet/station.h"
+#include "testbenches/system/own_blocks/own_ack_timers.h"
 #include "testbenches/system/own_blocks/own_answers.h"
 #include "testbenches/system/own_blocks/own_atomic_unit.h"
+#include "testbenches/system/own_blocks/own_descriptor_fetch.h"
+#include "testbenches/system/own_blocks/own_doorbell.h"
 #include "testbenches/system/own_blocks/own_parser.h"
 #include "testbenches/system/own_blocks/own_port.h"
+#include "testbenches/system/own_blocks/own_read_engine.h"
+#include "testbenches/system/own_blocks/own_receive_fetch.h"
 #include "testbenches/system/own_blocks/own_scheduler.h"
 #include "testbenches/system/own_blocks/second_instances.h"
 
@@ -47,8 +52,9 @@ std::uint32_t reads_and_writes() {
 
 /// Verbs and sizes of all kinds, over cables of both ports that lose and repeat, of three priorities; narrow: many
 /// queue pairs and few places for everything; answers: READs and WRITEs, of which more come than the datapath takes;
+/// fetches: many queue pairs that take turns, and few places for what their descriptors are fetched with, nothing lost;
 /// by_sockets: the wide one, with the slot and the ports as TLM sockets.
-enum class load { wide, narrow, answers, by_sockets };
+enum class load { wide, narrow, answers, fetches, by_sockets };
 outcome soak(const adapter::own_blocks& blocks, load what) {
   const bool narrow = what == load::narrow;
   const sim::simulation kernel;
@@ -60,6 +66,13 @@ outcome soak(const adapter::own_blocks& blocks, load what) {
   if (what == load::answers) {
     config.node.adapter.datapath_bytes = 4;  // less than the ports could send
     config.node.adapter.channel_depth = 2;
+  } else if (what == load::fetches) {
+    config.node.adapter.descriptor_depth = 3;
+    config.node.adapter.requester.turn_wqes = 1;
+    config.node.adapter.requester.timers.entries = 2;
+    config.node.adapter.responder.receive_fetches = 2;
+    config.node.adapter.doorbell.bf_gathers = 1;
+    config.node.driver.blue_flame = host_driver::config::blue_flame_rule::all;
   } else {
     config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::drop, 2));
     config.faults.rules.push_back(fabric::rate_rule(fabric::fault_action::duplicate, 1));
@@ -79,7 +92,7 @@ outcome soak(const adapter::own_blocks& blocks, load what) {
   connection.rnr_timer = 1;
   bench::soak_config messages;
   messages.messages = 1500;
-  messages.qps = narrow ? 24 : 7;
+  messages.qps = narrow || what == load::fetches ? 24 : 7;
   messages.largest = 6000;
   messages.priorities = 3;
   if (what == load::answers) {
@@ -197,13 +210,13 @@ void expect_the_same_of_what_is_counted(const outcome& model, const outcome& own
   for (const auto& [name, value] : own.counters) EXPECT_EQ(model.counters.at(name), value) << name;
 }
 
-void expect_the_models(const adapter::own_blocks& blocks, const std::string& counter) {
-  for (const load what : {load::wide, load::narrow, load::answers}) {
+void expect_the_models(const adapter::own_blocks& blocks, const std::string& counter, std::uint64_t least = 100) {
+  for (const load what : {load::wide, load::narrow, load::answers, load::fetches}) {
     const outcome model = soak({}, what), own = soak(blocks, what);
     expect_the_same_of_what_is_counted(model, own);
-    if (what != load::answers) {
-      EXPECT_GT(own.counters.at("a.adapter." + counter), 100U);
-      EXPECT_GT(own.counters.at("b.adapter." + counter), 100U);
+    if (what != load::answers && what != load::fetches) {
+      EXPECT_GT(own.counters.at("a.adapter." + counter), least);
+      EXPECT_GT(own.counters.at("b.adapter." + counter), least);
     }
   }
 }
@@ -212,6 +225,17 @@ TEST(OwnBlocks, Scheduler) { expect_the_models({{"scheduler", make<own_scheduler
 TEST(OwnBlocks, AtomicUnit) { expect_the_models({{"atomic_unit", make<own_atomic_unit>}}, "atomic_unit.executed"); }
 TEST(OwnBlocks, AnswerTransmit) {
   expect_the_models({{"answer_transmit", make<own_answers>}}, "answer_transmit.acknowledgements");
+}
+TEST(OwnBlocks, Doorbell) { expect_the_models({{"doorbell", make<own_doorbell>}}, "doorbell.sends"); }
+TEST(OwnBlocks, AckTimers) { expect_the_models({{"ack_timers", make<own_ack_timers>}}, "ack_timers.expired", 5); }
+TEST(OwnBlocks, ReadEngine) {
+  expect_the_models({{"read_engine", make<own_read_engine>}}, "read_engine.requester.grants");
+}
+TEST(OwnBlocks, ReceiveFetch) {
+  expect_the_models({{"receive_fetch", make<own_receive_fetch>}}, "receive_fetch.fetches", 50);
+}
+TEST(OwnBlocks, DescriptorFetch) {
+  expect_the_models({{"descriptor_fetch", make<own_descriptor_fetch>}}, "descriptor_fetch.fetches");
 }
 const adapter::own_blocks own_parsers{{"parser1", make<own_parser>}, {"parser2", make<own_parser>}};
 TEST(OwnBlocks, Parser) { expect_the_models(own_parsers, "parser1.roce_frames"); }
@@ -257,6 +281,11 @@ TEST(OwnBlocks, SecondInstances) {
 
 TEST(OwnBlocks, AllOfThem) {
   expect_the_models({{"scheduler", make<own_scheduler>},
+                     {"doorbell", make<own_doorbell>},
+                     {"ack_timers", make<own_ack_timers>},
+                     {"read_engine", make<own_read_engine>},
+                     {"receive_fetch", make<own_receive_fetch>},
+                     {"descriptor_fetch", make<own_descriptor_fetch>},
                      {"atomic_unit", make<own_atomic_unit>},
                      {"answer_transmit", make<own_answers>},
                      {"parser1", make<own_parser>},

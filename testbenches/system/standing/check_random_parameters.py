@@ -55,7 +55,7 @@ VARIANTS = {
 }
 # Not the adapter's, or they make it another device; times that would make a run long, not different.
 LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|a\.rtl\.|b\.rtl\.|tlm\.|adapter\.identity\.|adapter\.ports$|cable\.|host\.memory\.|driver\.log_|"
-                        r"driver\.large_cqe|driver\.mr_page_shift|adapter\.pcie\.(msix_vectors|completion_timeout_ps)|"
+                        r"driver\.large_cqe|driver\.mr_page_shift|driver\.memlock|adapter\.pcie\.(msix_vectors|completion_timeout_ps)|"
                         r"adapter\.port\.(mtu|default_priority|roce_v2|xoff_bytes|xon_bytes|ingress_bytes)|"
                         r"adapter\.requester\.timers\.entries)")
 # At most twice as slow: a run with every block at every edge costs what it takes in simulated time.
