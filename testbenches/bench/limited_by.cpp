@@ -89,7 +89,7 @@ class limit_finder {
   }
 
   std::string find() const {
-    const std::string name = find_first();
+    std::string name = find_first();
     // A single queue pair does nothing else while it stands still, and a processor that polls then waits for its end.
     if (load_.qps != 1) return name;
     const auto was_in_use = [&](const share& s) { return s.busy >= evident && name.rfind(s.name, 0) == 0; };
@@ -117,7 +117,7 @@ class limit_finder {
     std::string units = of_units(saturated);
     if (!units.empty()) return units.rfind("processing units", 0) == 0 ? with_window(units) : units;
     units = of_units(saturated_group);
-    const std::string reads = of_read_engine();
+    std::string reads = of_read_engine();
     if (!reads.empty()) return reads;
     if (!still_.empty() || !units.empty()) return !still_.empty() ? of_pauses() : units;
     for (const std::string& name : {of_descriptors(), of_turns(), of_contexts(0), of_shared_read_engine()})

@@ -68,7 +68,8 @@ class own_answers final : public sim::clocked_block,
       if (!jobs_[u].can_pop()) continue;
       transport::answer_job j = jobs_[u].pop();
       ++accepted_[u];
-      queues_[j.port * priorities + j.priority].push_back({std::move(j), u});
+      auto& queue = queues_[j.port * priorities + j.priority];
+      queue.push_back({std::move(j), u});
     }
     bool busy = !refused_.empty();
     for (unsigned l = 0; l < lines; ++l) {

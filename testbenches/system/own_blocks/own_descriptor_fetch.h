@@ -118,7 +118,7 @@ class own_descriptor_fetch final : public sim::clocked_block {
       r.unit = static_cast<std::uint8_t>(u);
       r.ok = !w.refused && !w.replaced;
       if (w.refused) ++failed_;
-      results_.push(std::move(r));
+      results_.push(r);
       units_[u].pop_front();
       if (!units_[u].empty()) begin(units_[u].front());
       return;
@@ -171,7 +171,7 @@ class own_descriptor_fetch final : public sim::clocked_block {
       q.buffer_mtt = w.job.mtt;
       q.tag = u << 1 | (p.to == w.job.place ? 0 : 1);
       q.span = w.job.span;
-      addresses_.request.push(std::move(q));
+      addresses_.request.push(q);
       ++w.open;
       return;
     }

@@ -194,7 +194,7 @@ class own_doorbell final : public sim::clocked_block,
     q.sequence = static_cast<std::uint8_t>(first >> 28 & 3);
     q.uar = static_cast<std::uint32_t>(page);
     q.function = w.function;
-    queues_.push(std::move(q));
+    queues_.push(q);
     ++n_.arms;
     return done::yes;
   }
@@ -214,7 +214,7 @@ class own_doorbell final : public sim::clocked_block,
     q.index = value & 0xffffff;
     q.arm = value >> 31 != 0;
     q.function = w.function;
-    queues_.push(std::move(q));
+    queues_.push(q);
     ++n_.updates;
     return done::yes;
   }
@@ -244,7 +244,7 @@ class own_doorbell final : public sim::clocked_block,
         give_up(filling_.begin(), true);
         return done::later;
       }
-      filling_.push_back({w.function, buffer, 0, pool_.get(), w.span});
+      filling_.push_back({w.function, buffer, 0, pool.get(), w.span});
       f = filling_.end() - 1;
     }
     std::copy_n(w.data.begin(), w.length, f->wqe->bytes.begin() + static_cast<std::ptrdiff_t>(at));
@@ -302,7 +302,7 @@ class own_doorbell final : public sim::clocked_block,
   const std::string mark_;
   sim::span_recorder& spans_;
   /// Outlives the adapter: the scheduler, which has descriptors of it, goes behind blocks of one's own.
-  inline static payload::pool<scheduler::blueflame_wqe> pool_;
+  inline static payload::pool<scheduler::blueflame_wqe> pool;
   std::uint32_t shift_ = 12, log_uars_ = 0, first_virtual_eq_ = 0, eqs_of_virtual_ = 0;
   bool enabled_ = false, open_ = false;
   std::vector<filling> filling_;  // the oldest first
