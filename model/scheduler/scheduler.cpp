@@ -105,14 +105,9 @@ void scheduler::merge(queue_pair& qp, send_doorbell d) {
 /// Doorbells stay in their channel, and the bus behind it, while descriptors fill their place: those that wait are of
 /// queue pairs that move, so there will be room.
 bool scheduler::has_room() {
-  if (held_ < config_.descriptors || !doorbell_in.front().descriptor) return true;
-  return !is_obeyed(doorbell_in.front());
-}
-
-bool scheduler::is_obeyed(const send_doorbell& d) {
-  if (!has_word(d.qpn)) return false;
-  const std::uint32_t owner = find(d.qpn).owner;
-  return owner == d.uar || owner == no_owner;
+  const send_doorbell& d = doorbell_in.front();
+  if (held_ < config_.descriptors || !d.descriptor) return true;
+  return !has_word(d.qpn) || !obeys(find(d.qpn), d);
 }
 
 /// A queue pair that may stand still for long reads its WQEs from memory later.
@@ -155,7 +150,7 @@ void scheduler::take_doorbell() {
   }
   words_.access_own(of_doorbells);
   queue_pair& qp = find(d.qpn);
-  if (!is_obeyed(d)) {
+  if (!obeys(qp, d)) {
     ++wrong_uar_;
     return;
   }

@@ -126,7 +126,7 @@ class scheduler : public sim::clocked_block, public register_bus::cr_target_if, 
   bool grant_one();
   queue_pair& find(std::uint32_t qpn);
   bool has_word(std::uint32_t qpn) const { return qpn >> config_.log_qps == 0; }
-  bool is_obeyed(const send_doorbell& d);
+  static bool obeys(const queue_pair& qp, const send_doorbell& d) { return qp.owner == d.uar || qp.owner == no_owner; }
   void forget_doorbells(queue_pair& qp);
   void forget_all();
   void activate(queue_pair& qp);
