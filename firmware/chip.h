@@ -7,7 +7,7 @@
 
 #include "firmware/firmware_config.h"
 #include "firmware/hardware_if.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/flow/flow_cr.h"
 #include "model/icm/context_change.h"
 #include "model/icm/icm_map.h"

@@ -2,7 +2,7 @@
 // Completion queues (adapter control plane 4.15, 6.3; data plane A.5).
 #include "firmware/context_access.h"
 #include "firmware/firmware.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::firmware {
 

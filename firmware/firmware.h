@@ -15,7 +15,7 @@
 #include "firmware/functions.h"
 #include "firmware/hardware_if.h"
 #include "firmware/owner_table.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/abi/endian.h"
 #include "model/icm/contexts.h"

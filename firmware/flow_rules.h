@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "firmware/chip.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 
 namespace rnic::firmware {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "model/command/command_cr.h"
 #include "model/doorbell/doorbell_cr.h"
 #include "model/gid/gid_cr.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "firmware/firmware.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 #include "model/completion/completion_cr.h"
 #include "model/doorbell/doorbell_cr.h"
 #include "model/ethernet/steering_cr.h"

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "host_driver/device.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 
 namespace rnic::host_driver {
 

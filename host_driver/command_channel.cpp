@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "host_driver/virtual_channel.h"
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 
 namespace rnic::host_driver {
 

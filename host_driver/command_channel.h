@@ -7,7 +7,7 @@
 
 #include "host_driver/bus_if.h"
 #include "host_driver/config.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 
 namespace rnic::host_driver {
 

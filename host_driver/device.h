@@ -24,7 +24,7 @@
 #include "host_driver/resources.h"
 #include "host_driver/verbs_objects.h"
 #include "host_driver/virtual_channel.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 struct mlx4dv_qp_init_attr;
 namespace rnic::host_driver {

@@ -8,10 +8,10 @@
 #include "host_driver/address_rule.h"
 #include "host_driver/device.h"
 #include "host_driver/flow_request.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

@@ -2,7 +2,7 @@
 // EQ doorbell (adapter control plane 1.4, 7.4).
 #include "host_driver/event_queue.h"
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 
 namespace rnic::host_driver {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "host_driver/bus_if.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

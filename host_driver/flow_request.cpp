@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 
 namespace rnic::host_driver {
 

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
 
 namespace rnic::host_driver {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cerrno>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
 
 namespace rnic::host_driver {

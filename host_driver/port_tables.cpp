@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "host_driver/device.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
 
 namespace rnic::host_driver {

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "host_driver/device.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

@@ -7,10 +7,10 @@
 
 #include "host_driver/device.h"
 #include "host_driver/special_context.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
 #include "model/abi/paravirtual.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

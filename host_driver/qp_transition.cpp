@@ -9,7 +9,7 @@
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
 #include "model/abi/paravirtual.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "host_driver/device.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
 #include "model/abi/paravirtual.h"

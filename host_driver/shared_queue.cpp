@@ -6,7 +6,7 @@
 
 #include "host_driver/device.h"
 #include "model/abi/contexts.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

@@ -6,8 +6,8 @@
 
 #include "host_driver/bus_if.h"
 #include "host_driver/config.h"
-#include "model/abi/commands.h"
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 
 namespace rnic::host_driver {
 

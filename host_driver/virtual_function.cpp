@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "host_driver/device.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 
 namespace rnic::host_driver {
 

@@ -8,7 +8,7 @@
 #include "host_driver/functions/master.h"
 #include "model/abi/contexts.h"
 #include "model/abi/paravirtual.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 

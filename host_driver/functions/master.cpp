@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/registers.h"
 
 namespace rnic::host_driver {
 

@@ -14,7 +14,7 @@
 #include "host_driver/functions/mad_tunnel.h"
 #include "host_driver/functions/ports.h"
 #include "host_driver/functions/tracker.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
 
 namespace rnic::host_driver {

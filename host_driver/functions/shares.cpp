@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "host_driver/functions/master.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 
 namespace rnic::host_driver {
 

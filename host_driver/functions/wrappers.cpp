@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "host_driver/functions/master.h"
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/registers.h"
 
 namespace rnic::host_driver {
 

@@ -273,8 +273,8 @@ void adapter::bind_descriptors() {
   connect("cnm_receiver_to_requester_notices", cnm_receiver_.notices[cnm::requests], requester_.cnm_in, hand_over);
   connect("cnm_receiver_to_read_generator_notices", cnm_receiver_.notices[cnm::responses],
           read_generator_.pacing.cnm_in, hand_over);
-  connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
-  connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
+  connect("completion_to_requester_losses", completion_.losses[0], requester_.lost_in, depth);
+  connect("completion_to_responder_losses", completion_.losses[1], responder_.lost_in, depth);
   connect("completion_to_pcie_interrupts", completion_.msix, endpoint_.dma().msix(), depth);
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "model/adapter/adapter_config.h"
 #include "model/adapter/block_place.h"
-#include "model/adapter/config.h"
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/steering.h"
 #include "model/gid/gid_match.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/adapter/config.h"
+#include "model/adapter/adapter_config.h"
 #include "model/gid/gid_match_if.h"
 #include "model/gid/gid_table.h"
 #include "model/gid/source_reader.h"

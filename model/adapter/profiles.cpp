@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/adapter/config.h"
+#include "model/adapter/adapter_config.h"
 #include "model/sim/check.h"
 
 namespace rnic::adapter {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "model/sim/types.h"
 
 namespace rnic::command {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <string>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "model/command/comm_channel.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/function_listener_if.h"

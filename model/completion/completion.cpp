@@ -40,7 +40,7 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
       moderation_(*this, config.moderated_depth),
       interrupts_(*this, msix, config.write_depth + config.event_depth, moderation_, stats_),
       cq_arming_(*this, cqs, cq_halts_, moderation_, events_, stats_),
-      cq_engine_(*this, config, set_, stats_, {cqe, qp_errors, cqs, pages, dma_queue_, events_, cq_halts_, cq_arming_},
+      cq_engine_(*this, config, set_, stats_, {cqe, losses, cqs, pages, dma_queue_, events_, cq_halts_, cq_arming_},
                  cqe_sources),
       eq_engine_(*this, config, set_, stats_,
                  {event, events_, firmware_events_, eqs, pages, dma_queue_, eq_halts_, interrupts_}, event_sources) {

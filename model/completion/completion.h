@@ -29,7 +29,6 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "model/transport/transport_if.h"
 
 namespace rnic::completion {
 
@@ -77,8 +76,8 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   sim::fifo_out<pcie::msix_request> msix;
   /// QPs that a completion was lost of, because their CQ is full or broken: to requester and responder. May stay
   /// unbound.
-  std::array<sim::fifo_out<transport::qp_error>, 2> qp_errors{sim::fifo_out<transport::qp_error>(*this),
-                                                              sim::fifo_out<transport::qp_error>(*this)};
+  std::array<sim::fifo_out<lost_completion>, 2> losses{sim::fifo_out<lost_completion>(*this),
+                                                       sim::fifo_out<lost_completion>(*this)};
   buffer_pages pages;                       ///< pages.port: to the translation
   icm::context_cache<icm::cq_context> cqs;  ///< cqs.dma, eqs.dma: to the DMA engine
   icm::context_cache<icm::eq_context> eqs;

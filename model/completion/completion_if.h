@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 
@@ -45,6 +45,11 @@ struct event_request {
     f.offset = static_cast<std::uint16_t>(f.offset - data_offset);
     abi::set(data.data(), f, value);
   }
+};
+
+/// completion -> both halves of the queue pair: a completion of it was lost, which is fatal for it.
+struct lost_completion {
+  std::uint32_t qpn = 0;
 };
 
 /// doorbell -> completion.

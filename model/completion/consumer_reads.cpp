@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/completion/consumer_reads.h"
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::completion {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/completion/find_context.h"
 
 namespace rnic::completion {

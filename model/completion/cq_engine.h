@@ -20,14 +20,13 @@
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
-#include "model/transport/transport_if.h"
 
 namespace rnic::completion {
 
 /// What leads from and to the engine: ports of the block, and what it shares with the block's other parts.
 struct cq_engine_ports {
   std::vector<sim::fifo_in<cqe_request>>& requests;
-  std::array<sim::fifo_out<transport::qp_error>, 2>& lost;  ///< QPs of lost completions; may be unbound
+  std::array<sim::fifo_out<lost_completion>, 2>& lost;  ///< QPs of lost completions; may be unbound
   icm::context_cache<icm::cq_context>& cqs;
   buffer_pages& pages;
   dma_queue& dma;

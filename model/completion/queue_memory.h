@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 
 namespace rnic::completion {
 

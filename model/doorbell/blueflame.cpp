@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::doorbell {
 

@@ -126,7 +126,7 @@ void network_switch::tick() {
     if (p.inbox.empty()) coming_ &= ~p.bit();
   });
   if (arrivals_.any())
-    arrivals_.admit_all([this](arrivals::frame_for& f) {
+    arrivals_.admit_all([this](edge_arrivals::frame_for& f) {
       queue(*ports_[f.in], *ports_[f.out], std::move(f.frame), f.vlan, f.priority, f.arrival);
     });
   const sim::time_ps now = now_ps();

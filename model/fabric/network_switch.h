@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "model/fabric/arrivals.h"
 #include "model/fabric/congestion_marker.h"
 #include "model/fabric/congestion_point.h"
+#include "model/fabric/edge_arrivals.h"
 #include "model/fabric/forwarding_table.h"
 #include "model/fabric/output_queues.h"
 #include "model/fabric/shared_buffer.h"
@@ -32,7 +32,7 @@ namespace rnic::fabric {
 /// Stages of a frame: its last bit is in; at the next edge (one frame of an input an edge) it is classified (VLAN,
 /// priority), its address is learnt and that of its destination looked up, and it is admitted to the buffer
 /// (shared_buffer) and put into the queue of its priority at its output (output_queues), or dropped; its packet may be
-/// marked (congestion_marker). Of frames that come at one edge inputs and outputs take turns (arrivals). An output
+/// marked (congestion_marker). Of frames that come at one edge inputs and outputs take turns (edge_arrivals). An output
 /// chooses its next frame when its line will be free within `hop_ps` / 2, and that is what a frame takes from there to
 /// the line: one that a pause has held back, too, is chosen when that ends. A frame has its room until its last bit has
 /// left.
@@ -198,7 +198,7 @@ class network_switch final : public sim::clocked_block {
   const switch_config config_;
   payload::frame_pool& pool_;
   forwarding_table forwarding_;
-  arrivals arrivals_;
+  edge_arrivals arrivals_;
   shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
   counters count_;

@@ -8,7 +8,7 @@
 
 #include "model/gid/gid_source_if.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::gid {

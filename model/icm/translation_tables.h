@@ -11,7 +11,7 @@
 #include "model/icm/translation_config.h"
 #include "model/icm/translation_job.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icm {

@@ -22,11 +22,11 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       set_(cfg),
       flow_(cfg.rate_mbps),
       carrier_(*this),
-      egress_credits_(credits_out, config_.index),
+      credit_returns_(credits_out, config_.index),
       receive_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, rx_out, cnm_out, departures, carrier_),
-      turnaround_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, egress_credits_, receive_),
+      turnaround_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, credit_returns_, receive_),
       line_(*this, config_, pool, turnaround_, counters_),
-      transmit_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, tx_in, egress_credits_, receive_,
+      transmit_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, tx_in, credit_returns_, receive_,
                 turnaround_, line_) {
   const std::string& n = this->name();
   require(cfg.datapath_bytes >= 1, n + ".datapath_bytes: must be at least 1");

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "model/mac/carrier.h"
-#include "model/mac/egress_credits.h"
+#include "model/mac/credit_returns.h"
 #include "model/mac/eth_stats.h"
 #include "model/mac/flow_control.h"
 #include "model/mac/ingress.h"
@@ -118,7 +118,7 @@ class port : public sim::clocked_block,
   eth_stats stats_;
   counters counters_;
   carrier_sense carrier_;
-  egress_credits egress_credits_;
+  credit_returns credit_returns_;
   receive_side receive_;
   turnaround turnaround_;
   line line_;

@@ -124,8 +124,8 @@ inline std::uint32_t most_after_stop(const port_config& c) {
 
 /// What is kept for it: by rate and cable, and by what FEC keeps back at both ends, where that is not less.
 inline std::uint32_t headroom_bytes(const port_config& c) {
-  const receive_path path(c);
-  const std::uint64_t fec_ps = 2 * (path.corrected - path.pma);
+  const receive_path receive(c);
+  const std::uint64_t fec_ps = 2 * (receive.corrected - receive.pma);
   return std::max(most_after_stop(c), pfc_headroom_bytes(c.rate_mbps, c.metres, lossless_frame_bytes) +
                                           static_cast<std::uint32_t>(fec_ps * c.rate_mbps / (8 * sim::ps_per_us)));
 }

@@ -11,7 +11,7 @@
 namespace rnic::mac {
 
 transmit_side::transmit_side(sim::clocked_block& owner, const port_common& common, sim::fifo_in<payload::frame_ptr>& in,
-                             const egress_credits& credits, const receive_side& receive, turnaround& own, line& on)
+                             const credit_returns& credits, const receive_side& receive, turnaround& own, line& on)
     : owner_(owner),
       to_(common),
       in_(in),

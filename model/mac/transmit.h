@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "model/mac/credit_returns.h"
 #include "model/mac/egress.h"
-#include "model/mac/egress_credits.h"
 #include "model/mac/line.h"
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
@@ -37,7 +37,7 @@ namespace rnic::mac {
 class transmit_side {
  public:
   transmit_side(sim::clocked_block& owner, const port_common& common, sim::fifo_in<payload::frame_ptr>& in,
-                const egress_credits& credits, const receive_side& receive, turnaround& own, line& on);
+                const credit_returns& credits, const receive_side& receive, turnaround& own, line& on);
 
   /// To be called in each tick, behind the receive direction.
   void work(bool link_up) {
@@ -67,7 +67,7 @@ class transmit_side {
   sim::clocked_block& owner_;
   port_common to_;
   sim::fifo_in<payload::frame_ptr>& in_;
-  const egress_credits& credits_;
+  const credit_returns& credits_;
   const receive_side& receive_;
   turnaround& own_;
   line& line_;

@@ -13,7 +13,7 @@ namespace {
 std::size_t places(const port_config& c) { return std::size_t{c.egress_frames} * 4; }
 }  // namespace
 
-turnaround::turnaround(sim::clocked_block& owner, const port_common& common, const egress_credits& credits,
+turnaround::turnaround(sim::clocked_block& owner, const port_common& common, const credit_returns& credits,
                        receive_side& to)
     : owner_(owner),
       common_(common),

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "model/mac/credit_returns.h"
 #include "model/mac/egress.h"
-#include "model/mac/egress_credits.h"
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
 #include "model/payload/frame.h"
@@ -36,7 +36,7 @@ namespace rnic::mac {
 /// Counters: looped, drop_tx_link_down.
 class turnaround {
  public:
-  turnaround(sim::clocked_block& owner, const port_common& common, const egress_credits& credits, receive_side& to);
+  turnaround(sim::clocked_block& owner, const port_common& common, const credit_returns& credits, receive_side& to);
 
   bool full(unsigned priority) const { return queues_.full(priority); }
   void push(payload::frame_ptr frame);
@@ -63,7 +63,7 @@ class turnaround {
 
   sim::clocked_block& owner_;
   port_common common_;
-  const egress_credits& credits_;
+  const credit_returns& credits_;
   receive_side& to_;
   egress queues_;
   struct {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 
 namespace rnic::pcie {
 

@@ -13,7 +13,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"

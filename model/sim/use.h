@@ -6,7 +6,7 @@
 
 #include "model/sim/channel.h"
 #include "model/sim/clock_domain.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/server.h"
 
 namespace rnic::sim {

@@ -10,7 +10,7 @@
 #include "model/icm/contexts.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/seldom.h"
 #include "model/transport/port_map.h"
 #include "model/wire/ethernet.h"

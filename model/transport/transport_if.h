@@ -14,8 +14,7 @@ struct egress_credit {
   std::uint8_t priority = 0;
 };
 
-/// One half of a QP tells the other: the QP has moved to the error state. Or the completion block tells both: a
-/// completion of the QP was lost, which is fatal for it.
+/// One half of a QP tells the other: the QP has moved to the error state.
 struct qp_error {
   std::uint32_t qpn = 0;
 };

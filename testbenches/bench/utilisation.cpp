@@ -7,7 +7,7 @@
 
 #include "host_driver/hosts/network.h"
 #include "host_driver/hosts/pair_if.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/server.h"
 
 namespace rnic::bench {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/endian.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 #include "testbenches/fuzz/attack.h"
 
 namespace rnic::fuzz {

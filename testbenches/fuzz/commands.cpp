@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and mailboxes of a driver that does anything, with the device brought up or fresh from reset. Each command
 // ends; afterwards a reset makes the device as new.
-#include "model/abi/commands.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 #include "model/abi/endian.h"
-#include "model/abi/registers.h"
 #include "testbenches/fuzz/input.h"
 #include "testbenches/fuzz/live_adapter.h"
 #include "testbenches/fuzz/property.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/wire/ethernet.h"
 
 namespace rnic::replay {

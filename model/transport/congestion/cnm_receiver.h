@@ -12,7 +12,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"

@@ -2,7 +2,7 @@
 // What completes, in order, and what software reads of it.
 #include "model/transport/requester/completions.h"
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/sim/followed_requests.h"
 #include "model/transport/requester/rules.h"
 

@@ -7,7 +7,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::transport {

@@ -43,7 +43,7 @@ class requester_control {
   using context = icm::requester_context;
   struct port_set {
     sim::fifo_in<qp_error>& errors;
-    sim::fifo_in<qp_error>& lost;
+    sim::fifo_in<completion::lost_completion>& lost;
     sim::fifo_out<completion::event_request>& events;
   };
   struct neighbours {

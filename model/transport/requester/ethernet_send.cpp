@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/transport/requester/rules.h"
 #include "model/transport/transport_if.h"
 #include "model/wire/bytes.h"

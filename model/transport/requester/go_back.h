@@ -6,7 +6,7 @@
 
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/context_memory.h"

@@ -8,7 +8,7 @@
 
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter_lists.h"
 #include "model/transport/requester/tables.h"

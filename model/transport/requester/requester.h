@@ -93,10 +93,10 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
   sim::fifo_in<qp_error> error_in{*this};
-  sim::fifo_in<qp_error> lost_in{*this};  ///< from completion: a completion of this QP was lost. May stay unbound
-  sim::fifo_out<rate_notice> notice_out{*this};     ///< to the READ generator. May stay unbound
-  sim::fifo_out<congestion_notice> cnp_out{*this};  ///< to the sender of CNPs. May stay unbound
-  sim::fifo_in<cnm_notice> cnm_in{*this};           ///< from the receiver of CNMs. May stay unbound
+  sim::fifo_in<completion::lost_completion> lost_in{*this};  ///< May stay unbound
+  sim::fifo_out<rate_notice> notice_out{*this};              ///< to the READ generator. May stay unbound
+  sim::fifo_out<congestion_notice> cnp_out{*this};           ///< to the sender of CNPs. May stay unbound
+  sim::fifo_in<cnm_notice> cnm_in{*this};                    ///< from the receiver of CNMs. May stay unbound
   egress_credits::channels credit_in{sim::fifo_in<egress_credit>(*this),
                                      sim::fifo_in<egress_credit>(*this)};  ///< by port
   /// Its DMA port is the second one of this block.

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
 #include "model/transport/message_packets.h"

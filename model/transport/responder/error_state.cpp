@@ -60,10 +60,6 @@ void error_state::cancel(responder_flow& f) {
 
 // ---------------------------------------------------------------- queue pairs that are to be attended to
 
-void error_state::take(sim::fifo_in<qp_error>& in) {
-  if (in.bound() && in.can_pop()) note(in.pop().qpn, flow_todo_error);
-}
-
 void error_state::note(std::uint32_t qpn, std::uint8_t todo, std::uint16_t posted) {
   const auto same = [qpn](const attention_entry& a) { return a.qpn == qpn; };
   const auto at = std::find_if(attention_.begin(), attention_.end(), same);

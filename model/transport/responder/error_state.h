@@ -44,7 +44,10 @@ class error_state {
   void cancel(responder_flow& f);
 
   /// Takes what others report of a queue pair: the requester's half, or completion (a completion was lost).
-  void take(sim::fifo_in<qp_error>& in);
+  template <class T>
+  void take(sim::fifo_in<T>& in) {
+    if (in.bound() && in.can_pop()) note(in.pop().qpn, flow_todo_error);
+  }
   /// A look at a queue pair that firmware has released. What it was to be attended to for before is of its former life.
   void check(std::uint32_t qpn);
   /// Doorbell records; in each tick.

@@ -9,7 +9,7 @@
 #include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/packet_intake.h"

@@ -8,7 +8,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/transport/responder/queue_pair_halts.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/slot_table.h"

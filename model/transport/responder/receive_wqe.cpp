@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::transport {
 

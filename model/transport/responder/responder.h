@@ -74,13 +74,13 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::key_port keys;  ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
-  sim::fifo_out<qp_error> error_out;         ///< to the requester: this QP is in the error state
-  sim::fifo_in<qp_error> error_in;           ///< from the requester
-  sim::fifo_in<qp_error> lost_in;            ///< from completion: a completion of this QP was lost. May stay unbound
-  sim::fifo_out<congestion_notice> cnp_out;  ///< to the sender of CNPs. May stay unbound
-  answer_port acknowledgements;              ///< to answer_transmit
-  read_port reads;                           ///< to the READ generator
-  receive_port fetches;                      ///< to receive fetch
+  sim::fifo_out<qp_error> error_out;                  ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;                    ///< from the requester
+  sim::fifo_in<completion::lost_completion> lost_in;  ///< May stay unbound
+  sim::fifo_out<congestion_notice> cnp_out;           ///< to the sender of CNPs. May stay unbound
+  answer_port acknowledgements;                       ///< to answer_transmit
+  read_port reads;                                    ///< to the READ generator
+  receive_port fetches;                               ///< to receive fetch
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts().on_chip(); }

@@ -9,7 +9,7 @@
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/types.h"
 

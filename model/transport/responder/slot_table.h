@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/sim/clocked_block.h"
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "testbenches/bench/wave/channel_wave.h"
 #include "testbenches/bench/wave/wave_file.h"
 

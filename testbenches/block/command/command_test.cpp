@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "firmware/bus/firmware_runner.h"
-#include "model/abi/commands.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 #include "model/command/command_block.h"
 #include "model/command/command_cr.h"
 #include "model/command/firmware_port.h"

@@ -63,7 +63,7 @@ class interrupt_pins : public sim::clocked_block {
 /// The QPs that a completion was lost of.
 class lost_pairs : public sim::clocked_block {
  public:
-  lost_pairs(sim::clock_domain& d, sim::fifo_out<transport::qp_error>& from)
+  lost_pairs(sim::clock_domain& d, sim::fifo_out<completion::lost_completion>& from)
       : clocked_block("lost", d), in_(*this), channel_("lost_pairs", d, 2) {
     from.bind(channel_);
     in_.bind(channel_);
@@ -74,8 +74,8 @@ class lost_pairs : public sim::clocked_block {
   void tick() override {
     while (in_.can_pop()) seen.push_back(in_.pop().qpn);
   }
-  sim::fifo_in<transport::qp_error> in_;
-  sim::fifo<transport::qp_error> channel_;
+  sim::fifo_in<completion::lost_completion> in_;
+  sim::fifo<completion::lost_completion> channel_;
 };
 
 inline constexpr std::uint64_t cqc = 0x1000, eqc = 0x2000, mtt = 0x3000, record = 0x4000, cq_buffer = 0x10000,
@@ -97,8 +97,8 @@ struct rig {
         events(clock, block.event[0]),
         doorbells(clock, block.doorbell),
         pins(clock, block.msix),
-        to_requester(clock, block.qp_errors[0]),
-        to_responder(clock, block.qp_errors[1]) {
+        to_requester(clock, block.losses[0]),
+        to_responder(clock, block.losses[1]) {
     memory.attach(block.dma);
     memory.attach(block.cqs.dma);
     memory.attach(block.eqs.dma);

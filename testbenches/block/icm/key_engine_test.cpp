@@ -5,7 +5,7 @@
 #include <deque>
 #include <map>
 
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "testbenches/bench/held_up.h"
 #include "testbenches/block/icm/translation_rig.h"
 

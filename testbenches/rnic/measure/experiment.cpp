@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <stdexcept>
 
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "model/sim/use.h"
 #include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/results.h"

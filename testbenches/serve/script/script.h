@@ -5,7 +5,7 @@
 #include "testbenches/serve/cm/cm_service.h"
 #include "testbenches/serve/host/application.h"
 #include "testbenches/serve/host/served_host.h"
-#include "testbenches/serve/script/channel.h"
+#include "testbenches/serve/script/line_channel.h"
 
 namespace rnic::serve::script {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "testbenches/system/addresses/captured.h"
 

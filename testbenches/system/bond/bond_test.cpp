@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "testbenches/system/bond/parcel.h"
 #include "testbenches/system/ethernet/station.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/endian.h"
 #include "testbenches/system/conformance/frames.h"
 

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <systemc>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/endian.h"
 
 namespace rnic::conformance {

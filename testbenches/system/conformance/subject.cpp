@@ -5,11 +5,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
 #include "model/abi/endian.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::conformance {
 

@@ -14,8 +14,8 @@
 
 #include "host_driver/device.h"
 #include "host_driver/hosts/two_nodes.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::driver_test {
 

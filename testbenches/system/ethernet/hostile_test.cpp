@@ -4,10 +4,10 @@
 
 #include <random>
 
-#include "model/abi/commands.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/verbs/pair.h"
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 #include "testbenches/system/ethernet/station.h"
 
 namespace rnic::system_test {

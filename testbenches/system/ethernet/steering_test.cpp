@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host_driver/address_rule.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/device.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/verbs/pair.h"

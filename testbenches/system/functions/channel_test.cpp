@@ -2,7 +2,7 @@
 // The communication channel: what a function's driver says to the physical one's, in order and out of it.
 #include <gtest/gtest.h>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "testbenches/system/functions/shared_card.h"
 
 namespace rnic::system_test {

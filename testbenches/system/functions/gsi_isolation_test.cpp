@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 #include "testbenches/system/functions/gsi_host.h"
 
 namespace rnic::system_test {

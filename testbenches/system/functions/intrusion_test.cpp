@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
-#include "model/abi/registers.h"
 #include "model/sim/simulation.h"
 #include "testbenches/system/functions/scene.h"
 #include "testbenches/system/verbs/keys.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/registers.h"
 #include "testbenches/system/functions/scene.h"
 
 namespace rnic::system_test {

@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/functions/single_port.h"
 

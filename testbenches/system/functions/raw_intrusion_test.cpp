@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/sim/simulation.h"
 #include "model/wire/bytes.h"

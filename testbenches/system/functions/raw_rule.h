@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/functions/shared_card.h"
 

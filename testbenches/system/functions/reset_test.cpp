@@ -2,7 +2,7 @@
 // Function-level reset of one function while others work.
 #include <gtest/gtest.h>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "testbenches/system/functions/shared_card.h"
 
 namespace rnic::system_test {

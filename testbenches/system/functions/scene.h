@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/registers.h"
 #include "testbenches/system/functions/shared_card.h"
 
 namespace rnic::system_test {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 #include "testbenches/system/verbs/pair.h"
 
 namespace rnic::system_test {

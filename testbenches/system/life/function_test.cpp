@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
 #include "testbenches/system/verbs/pair.h"
 
 namespace rnic::system_test {

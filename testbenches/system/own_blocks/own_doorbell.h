@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/queue_entries.h"
 #include "model/adapter/block_place.h"
 #include "model/completion/completion_if.h"
 #include "model/doorbell/doorbell.h"

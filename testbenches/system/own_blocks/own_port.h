@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "model/adapter/block_place.h"
-#include "model/mac/egress_credits.h"
+#include "model/mac/credit_returns.h"
 #include "model/mac/mac_cr.h"
 #include "model/mac/port_config.h"
 #include "model/mac/port_if.h"

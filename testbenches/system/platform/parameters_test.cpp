@@ -9,7 +9,7 @@
 #include <string>
 
 #include "host_driver/hosts/two_nodes.h"
-#include "model/adapter/config.h"
+#include "model/adapter/adapter_config.h"
 #include "model/sim/check.h"
 
 namespace rnic {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "testbenches/system/verbs/keys.h"
 

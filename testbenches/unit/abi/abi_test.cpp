@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/abi/commands.h"
+#include "model/abi/bar_layout.h"
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic {
 namespace wqe = abi::wqe;

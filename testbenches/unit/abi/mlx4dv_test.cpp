@@ -10,9 +10,9 @@
 
 #include <cstddef>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
-#include "model/abi/queues.h"
-#include "model/abi/registers.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic {
 namespace wqe = abi::wqe;

@@ -12,7 +12,7 @@
 #include "host_driver/functions/cm_ids.h"
 #include "host_driver/functions/mad_rules.h"
 #include "model/abi/paravirtual.h"
-#include "model/abi/queues.h"
+#include "model/abi/queue_entries.h"
 
 namespace rnic::host_driver {
 namespace {

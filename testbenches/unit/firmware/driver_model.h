@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "firmware/firmware.h"
-#include "model/abi/commands.h"
+#include "model/abi/command_set.h"
 #include "model/icm/contexts.h"
 #include "testbenches/unit/firmware/fake_hardware.h"
 

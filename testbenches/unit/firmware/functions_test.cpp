@@ -4,9 +4,9 @@
 
 #include <cstring>
 
+#include "model/abi/bar_layout.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/abi/registers.h"
 #include "model/command/command_cr.h"
 #include "model/completion/completion_cr.h"
 #include "model/doorbell/doorbell_cr.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ports of a memory: accesses a cycle, who waits, what is counted.
-#include "model/sim/memory.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/memory_ports.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::sim::test {

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "model/sim/memory.h"
+#include "model/sim/memory_ports.h"
 #include "model/sim/pipeline.h"
 #include "model/sim/server.h"
 #include "model/sim/simulation.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/adapter/config.h"
+#include "model/adapter/adapter_config.h"
 
 #include "model/adapter/profiles.h"
 

@@ -18,7 +18,7 @@ namespace rnic::fabric {
 /// edge the first one from a pointer on goes first, the others follow it, and the pointer moves behind it. Who asks
 /// alone moves no pointer. So inputs whose frames come at the same instants have equal shares of what there is room
 /// for, and what goes elsewhere meanwhile takes no turn of theirs.
-class arrivals {
+class edge_arrivals {
  public:
   struct frame_for {
     unsigned in = 0, out = 0;
@@ -28,7 +28,7 @@ class arrivals {
     sim::time_ps arrival = 0;
   };
 
-  explicit arrivals(std::size_t ports) : outputs_(ports) {}
+  explicit edge_arrivals(std::size_t ports) : outputs_(ports) {}
 
   /// Of one edge, by input.
   void add(frame_for f) {

@@ -17,9 +17,9 @@ using credit_ports = std::array<sim::fifo_out<transport::egress_credit>, 2>;
 
 inline constexpr std::uint8_t no_source = 0xff;  ///< of a frame without a credit
 
-class egress_credits {
+class credit_returns {
  public:
-  egress_credits(const credit_ports& ports, std::uint8_t port) : ports_(ports), port_(port) {}
+  credit_returns(const credit_ports& ports, std::uint8_t port) : ports_(ports), port_(port) {}
 
   /// Those of `priorities` whose first frame's credit can be given back now; asking books a wake-up for the others.
   std::uint8_t with_room(const egress& queues, std::uint8_t priorities) const {

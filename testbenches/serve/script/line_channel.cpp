@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/serve/script/channel.h"
+#include "testbenches/serve/script/line_channel.h"
 
 #include <fmt/format.h>
 #include <poll.h>
