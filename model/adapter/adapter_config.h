@@ -63,7 +63,7 @@ struct config {
   /// Of each channel between two blocks: covers the longest stall of a neighbour's pipeline.
   sim::parameter<unsigned> channel_depth{16, {1, 4096, "items", "design"}};
   /// Of the channels for doorbells, grants, completions and DMA requests.
-  sim::parameter<unsigned> descriptor_depth{64, {3, 4096, "items", "design"}};
+  sim::parameter<unsigned> descriptor_depth{64, {1, 4096, "items", "design"}};
   sim::parameter<bool> shared_read_engine{true,
                                           "calibration 5: requester and responder do READs and atomics on one engine"};
   /// Its two engines.

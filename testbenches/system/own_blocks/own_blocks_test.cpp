@@ -67,7 +67,7 @@ outcome soak(const adapter::own_blocks& blocks, load what) {
     config.node.adapter.datapath_bytes = 4;  // less than the ports could send
     config.node.adapter.channel_depth = 2;
   } else if (what == load::fetches) {
-    config.node.adapter.descriptor_depth = 3;
+    config.node.adapter.descriptor_depth = 1;
     config.node.adapter.requester.turn_wqes = 1;
     config.node.adapter.requester.timers.entries = 2;
     config.node.adapter.responder.receive_fetches = 2;

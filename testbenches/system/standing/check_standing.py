@@ -31,14 +31,14 @@ EXPERIMENTS = [
      "--bidirectional", "--set", "host.store_to_link_ps=24000", "--set", "adapter.gid.source_ports=1", "--set",
      "adapter.translation.waiting=2"],
     # descriptors that are cut while their addresses wait for the DMA engine
-    ["soak", "--messages", "600", "--qps", "24", "--port", "1,2", "--seed", "5", "--set", "adapter.descriptor_depth=3",
+    ["soak", "--messages", "600", "--qps", "24", "--port", "1,2", "--seed", "5", "--set", "adapter.descriptor_depth=1",
      "--set", "adapter.requester.turn_wqes=1"],
     # frames of two ports in front of an engine whose results find no room
     ["bandwidth", "--transport", "ud", "--verb", "send_imm", "--sizes", "63,255", "--qps", "2", "--depth", "16",
      "--rx-depth", "2", "--messages", "80", "--port", "1,2"],
 ]
 # Everything is narrow: channels of one item, caches of a set or two, one fill at a time. What has to wait, waits here.
-NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=3", "adapter.requester.contexts.entries=4",
+NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=1", "adapter.requester.contexts.entries=4",
           "adapter.requester.contexts.ways=2", "adapter.requester.contexts.fills=1",
           "adapter.responder.contexts.entries=4", "adapter.responder.contexts.ways=2",
           "adapter.responder.contexts.fills=1", "adapter.responder.srqs.entries=1", "adapter.responder.srqs.ways=1",
