@@ -89,6 +89,8 @@ void acknowledgement::send() {
   if (i == answer_lines::none) return;
   responder_flow& f = flows_[i];
   f.answers.listed = false;
+  if (awaited_) owner_.wake_next();  // by a packet: the answer leaves, or goes to the READ generator
+  awaited_ = false;
   // Firmware may have changed the path since: then it goes to the end of the new one's line.
   if ((f.ack.pending || f.nak.pending) && !f.in_generator() && ready_.is_line(i, f.ctx->dest)) send_one(f);
   route(f);
@@ -98,8 +100,6 @@ void acknowledgement::send() {
 void acknowledgement::send_one(responder_flow& f) {
   flows_.access(f, context_user::answers);
   next_ = owner_.edge() + interval_;
-  if (awaited_) owner_.wake_next();  // by a packet
-  awaited_ = false;
   const answer_address to = address_of(*f.ctx);
   constexpr auto acknowledge = wire::operation::acknowledge;
   if (!ack_goes_first(f)) {

@@ -78,7 +78,10 @@ commit::progress commit::step(std::uint16_t i) {
   if (!s.cancelled) {
     if (raises && !completions_.raise(event_comm_est, flows_[s.flow].qpn, s.function)) return progress::none;
     s.completion.comm_est = false;
-    if (s.place.status != icm::translate_status::ok) fail_translation(s);
+    if (s.place.status != icm::translate_status::ok) {
+      if (s.unreliable && !drop_message(s)) return raises ? progress::some : progress::none;
+      fail_translation(s);
+    }
   }
   if (!s.cancelled) {
     const progress made = carry_out(s);
@@ -254,6 +257,27 @@ void commit::fail_translation(responder_slot& s) {
     s.completion.syndrome = error.completion;
   else
     s.completion.event = error.event;
+}
+
+/// UC, a packet of a WRITE under a key that does not open: what has come of the message behind it is refused as well,
+/// and the rest has no beginning when it comes. False: not in this cycle.
+bool commit::drop_message(const responder_slot& s) {
+  if (s.what != responder_slot::action::write || s.place.of_receive || s.last) return true;
+  responder_flow& f = flows_[s.flow];
+  for (std::uint16_t i = s.next; i != no_link; i = slots_[i].next) {
+    responder_slot& behind = slots_[i];
+    if (behind.flow != s.flow || behind.cancelled) continue;
+    if (behind.what != responder_slot::action::write || wire::traits(behind.frame->packet.bth.opcode).first)
+      return true;  // another message, or the end of all
+    behind.place.status = s.place.status;
+    if (behind.last) return true;
+  }
+  if (f.ctx->in_message != in_write) return true;
+  if (!flows_.may_access(f, context_user::errors)) return false;
+  flows_.access(f, context_user::errors);
+  f.ctx->in_message = in_none;
+  f.dirty = true;
+  return true;
 }
 
 bool commit::failure(responder_slot& s) {

@@ -53,6 +53,7 @@ class commit {
   void answer(const responder_slot& s);
   bool failure(responder_slot& s);
   void fail_translation(responder_slot& s);
+  bool drop_message(const responder_slot& s);
   void complete(const responder_flow& f, const responder_slot& s);
   void complete_plain(const responder_flow& f, const responder_slot& s);
   void note(const responder_slot& s);

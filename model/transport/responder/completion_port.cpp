@@ -10,7 +10,7 @@ constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a r
 
 completion_port::completion_port(sim::clocked_block& owner, const responder_config& cfg,
                                  sim::fifo_out<completion::cqe_request>& cqe,
-                                 sim::fifo_out<completion::event_request>& event, const payload_writes& writes,
+                                 sim::fifo_out<completion::event_request>& event, payload_writes& writes,
                                  sim::span_recorder& spans)
     : owner_(owner), cqe_(cqe), event_(event), writes_(writes), spans_(spans), waiting_(cfg.cqe_queue) {}
 
@@ -26,7 +26,7 @@ void completion_port::announce(sim::statistics& to, const std::string& name) con
 void completion_port::push(const completion::cqe_request& cqe) {
   entry& e = waiting_.extend();
   e.cqe = cqe;
-  e.after = writes_.asked();
+  e.after = cqe.syndrome != 0 ? writes_.behind_all() : writes_.asked();
   e.since = owner_.now();
   e.marked = false;
 }
@@ -62,14 +62,19 @@ void completion_port::fail(const receive& r, std::uint8_t syndrome) {
 }
 
 void completion_port::work() {
-  if (waiting_.empty() || waiting_.front().after > writes_.done()) return;
+  if (waiting_.empty()) return;
+  if (waiting_.front().after > writes_.done()) {
+    if (sim::seldom(waiting_.front().after > writes_.asked()) && writes_.claim()) writes_.flush();
+    return;
+  }
   entry& front = waiting_.front();
   if (front.since != owner_.now() && !front.marked) {  // else it has not waited for it, or this was seen before
     spans_.leave(front.cqe.span, owner_.name(), "payload write", owner_.now_ps(), sim::wait::pcie);
     front.marked = true;
   }
   if (!cqe_.claim()) return;
-  if (waiting_.full()) owner_.wake_next();  // somebody may wait for the room
+  if (waiting_.full() || awaited_) owner_.wake_next();  // somebody may wait for the room, or for it
+  awaited_ = false;
   cqe_.push(waiting_.front().cqe);
   waiting_.drop();
   if (!waiting_.empty() && waiting_.front().after <= writes_.done()) owner_.wake_next();

@@ -20,7 +20,9 @@ namespace rnic::transport {
 /// Part of the responder: completions in order, each behind the payload writes that were asked for before it; events.
 ///
 /// Stages: push (cycle 0), hand-over to the completion block when the writes before it are on their way, one a cycle
-/// (in cycle 0 where nothing is to be waited for). Memory: a ring of responder_config::cqe_queue completions, one write
+/// (in cycle 0 where nothing is to be waited for). A completion in error, of which a part of its message may have been
+/// written, is in front of the ring when it asks for the answer that it waits for (payload_writes::flush), if nothing
+/// else has. Memory: a ring of responder_config::cqe_queue completions, one write
 /// and one read port. Stalls: a full ring holds up who completes; the owner is ticked when it has room again.
 /// Span mark: "payload write" (wait::pcie) where a completion had to wait for it.
 /// Counters: error.*, receives and messages that ended in error.
@@ -34,8 +36,7 @@ class completion_port {
   };
 
   completion_port(sim::clocked_block& owner, const responder_config& cfg, sim::fifo_out<completion::cqe_request>& cqe,
-                  sim::fifo_out<completion::event_request>& event, const payload_writes& writes,
-                  sim::span_recorder& spans);
+                  sim::fifo_out<completion::event_request>& event, payload_writes& writes, sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
   bool room() const { return !waiting_.full(); }
@@ -46,6 +47,12 @@ class completion_port {
   void work();
   /// A completion of the queue pair is still here.
   bool holds(std::uint32_t qpn) const;
+  /// The same; the owner is ticked when one has gone.
+  bool awaits(std::uint32_t qpn) {
+    const bool here = holds(qpn);
+    awaited_ = awaited_ || here;
+    return here;
+  }
   /// Whether raise() is possible in this cycle. Refused, the owner is ticked when it may be.
   bool may_raise() { return !event_.bound() || event_.claim(); }
   /// `function`: whose the queue `number` is. False: not in this cycle.
@@ -67,9 +74,10 @@ class completion_port {
   sim::clocked_block& owner_;
   sim::fifo_out<completion::cqe_request>& cqe_;
   sim::fifo_out<completion::event_request>& event_;
-  const payload_writes& writes_;
+  payload_writes& writes_;
   sim::span_recorder& spans_;
   sim::ring<entry> waiting_;
+  bool awaited_ = false;  // somebody waits until one has gone
 };
 
 }  // namespace rnic::transport

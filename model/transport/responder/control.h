@@ -24,10 +24,11 @@ namespace rnic::transport {
 /// Part of the responder: halts of queue pairs, publishing and changing of their contexts (live_command.h), diagnostic
 /// counters, reset.
 ///
-/// A halted queue pair takes nothing new; what was accepted is finished or, where it is discarded, given up; its
-/// context and its ring go to ICM or are forgotten; then the command is done. Reset discards all queue pairs on chip.
-/// Ports: one register access at a time by firmware; of the halts one goes on in a cycle, in turn. Stalls: answers of
-/// memory that the queue pair waits for, the way to the READ generator.
+/// A halted queue pair takes nothing new; payload and completions of what was accepted are finished or, where it is
+/// discarded, given up; READs, atomics that wait for their turn, and acknowledgements that have not left are given up;
+/// its context and its ring go to ICM or are forgotten; then the command is done. Reset discards all queue pairs on
+/// chip. Ports: one register access at a time by firmware; of the halts one goes on in a cycle, in turn. Stalls:
+/// answers of memory that the queue pair waits for, the way to the READ generator.
 class responder_control {
  public:
   /// A diagnostic counter (adapter control plane, 10.3), by its offset.

@@ -169,7 +169,8 @@ error_state::step error_state::flush(responder_flow& f) {
 
 void error_state::start(const responder_flow& f) {
   const icm::responder_context& ctx = *f.ctx;
-  if (names_queue(ctx)) return;  // of its own it has none, and its peers' queues go on
+  if (flows_.halts().halted(f.qpn)) return;  // nothing of it may come on chip again; its release looks at it
+  if (names_queue(ctx)) return;              // of its own it has none, and its peers' queues go on
   const bool shared = is_shared(ctx);
   if (!shared && ctx.log_rq_stride == 0) return;  // no receive queue
   stop(f.qpn);
@@ -206,7 +207,7 @@ void error_state::clear() {
 /// A QP on a shared receive queue has nothing to flush: one event says so (A.7.2), however often software then looks at
 /// the QP. False: not yet.
 bool error_state::tell_last(std::uint32_t qpn) {
-  if (receives_.flushing(qpn)) return false;
+  if (receives_.flushing(qpn) || completions_.awaits(qpn)) return false;
   icm::responder_context* ctx = nullptr;
   const auto found = contexts_.ask(qpn, ctx);
   if (found == flow_table::contexts::result::pending) return false;

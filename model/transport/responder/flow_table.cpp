@@ -71,21 +71,24 @@ flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
 
 flow_table::found flow_table::find_context(responder_flow& f, context_user user) {
   if (f.ctx != nullptr) return found::known;
-  return may_access(f, user) ? look_up(f) : found::no_port;
-}
-
-flow_table::found flow_table::look_up(responder_flow& f) {
+  // One that is not there needs no port: who held one for it would keep it from the others until it comes.
   icm::responder_context* ctx = nullptr;
-  const auto r = contexts_.ask(f.qpn, ctx);
+  const contexts::result r = contexts_.ask(f.qpn, ctx);
   if (r == contexts::result::pending) {
     f.waits.context = true;
     return found::pending;
   }
+  if (r == contexts::result::hit && !may_access(f, user)) return found::no_port;
+  return look_up(f, r == contexts::result::hit ? ctx : nullptr);
+}
+
+/// `ctx`: what has come for it, if anything.
+flow_table::found flow_table::look_up(responder_flow& f, icm::responder_context* ctx) {
   // Contexts come from host memory: one with sizes that no QP has is as if there was none.
   const auto impossible = [](const icm::responder_context& c) {
     return c.log_rq_size > 15 || c.log_rq_stride > 10 || c.log_max_rd_atomic > 7;
   };
-  if (r == contexts::result::refused || ctx->qpn != f.qpn || impossible(*ctx)) {
+  if (ctx == nullptr || ctx->qpn != f.qpn || impossible(*ctx)) {
     drop_waiting(f, &drops_.no_qp);
     if (f.todo != 0) clear_todo(f);
     f.waits.context = false;

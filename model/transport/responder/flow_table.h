@@ -32,8 +32,8 @@ enum class context_user : std::uint8_t {
 ///
 /// Ports of the contexts: `context_ports` accesses a cycle, each a read that may be written back, by users with names
 /// (context_user), who wait in turn where there are more. What a user does with one context in a cycle is one access.
-/// Whether one has come that is being fetched is seen at the fill buffers, without a port; fills and write-backs have a
-/// port of their own.
+/// Whether it is on chip is asked of the tags first, without a port: who waits for a context holds none. Fills and
+/// write-backs have a port of their own.
 ///
 /// Memories: responder_config::flows places, found by queue pair number with a comparator at each (one look-up a cycle
 /// by the check, one by firmware's commands and reads that come back); contexts behind the cache
@@ -120,7 +120,7 @@ class flow_table {
     f.touched = true;
     touched_.push_back(f.number);
   }
-  found look_up(responder_flow& f);
+  found look_up(responder_flow& f, icm::responder_context* ctx);
   static bool idle(const responder_flow& f);
   bool accesses(const responder_flow& f, context_user user) const {
     return f.access.at == owner_.edge() && f.access.by == static_cast<std::uint8_t>(user);

@@ -13,6 +13,11 @@ bool names(const responder_slot& s, std::uint32_t key) {
   const auto end = s.place.list.begin() + s.place.pieces;
   return std::any_of(s.place.list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; });
 }
+/// All of its payload is on its way.
+bool is_written(const responder_slot& s) {
+  const auto end = s.place.segments.begin() + 2 * s.place.pieces;
+  return std::all_of(s.place.segments.begin() + s.place.next_segment, end, [](const auto& x) { return x.length == 0; });
+}
 }  // namespace
 
 key_withdrawal::key_withdrawal(sim::clocked_block& owner, icm::key_port& keys, slot_table& slots,
@@ -62,7 +67,7 @@ bool key_withdrawal::pass(responder_slot& s) const {
   using action = responder_slot::action;
   const bool accesses = s.what == action::write || s.fetches();
   if (s.place.in_wqe || s.keys != responder_slot::keys_state::none || !names(s, key_)) return true;
-  if (s.place.next_segment != 0) return false;
+  if (s.place.next_segment != 0) return is_written(s);  // it may wait for the key engine, which waits for us
   if (accesses) s.place.status = icm::translate_status::bad_key;
   return true;
 }
@@ -94,10 +99,7 @@ void key_withdrawal::work() {
   }
   if (at_ == phase::told) {
     if (!reads_revoked_ || !writes_.claim()) return;  // the report ticks us
-    writes_.push_made([](pcie::dma_request& flush) {  // behind all payload before it
-      flush.renew(pcie::dma_request::kind::write);
-      flush.notify = true;
-    });
+    writes_.flush();                                  // behind all payload before it
     flush_end_ = writes_.asked();
     at_ = phase::flushing;
   }

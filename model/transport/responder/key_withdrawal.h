@@ -20,9 +20,9 @@ namespace rnic::transport {
 ///
 /// Ports: one operation, one answer a cycle; one revocation at a time, in three steps. A walk over the packets between
 /// check and commit, one a cycle: one that was checked under the key and has not begun to write is refused, as if it
-/// had come later; one that has begun is waited for. What is checked behind the walk finds the key withdrawn in
-/// translation. Then the READ generator is told, behind what it was handed meanwhile; last an empty write, behind all
-/// payload, leaves.
+/// had come later; one that has begun is waited for until all its payload has been asked for. What is checked behind
+/// the walk finds the key withdrawn in translation. Then the READ generator is told, behind what it was handed
+/// meanwhile; last an empty write, behind all payload, leaves.
 ///
 /// Writes: an answer that of the operation into the packet's place (`keys`), the walk the refusal into the place at
 /// which it stands (`status`): fields of their own, each with one write a cycle. The entry of the key is the key

@@ -15,6 +15,8 @@ bool is_current(const responder_flow& f) { return f.nak.pending && f.nak.psn == 
 
 bool may_owe(const responder_flow& f) {
   if (f.ctx == nullptr || f.requests.held == 0) return false;
+  // What was accepted last of a queue pair in error has not been executed, and its last NAK is of any of that.
+  if (f.ctx->state == icm::qp_state::error) return false;
   return !is_current(f) || f.nak.syndrome == syndrome_sequence || f.nak.syndrome == rnr_syndrome(*f.ctx);
 }
 

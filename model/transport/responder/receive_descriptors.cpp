@@ -57,6 +57,7 @@ bool receive_descriptors::give_back(const responder_flow& f) {
     return true;
   }
   completions_.fail({f.qpn, ctx.cqn, 0, ctx.rq_consumed, ctx.function, ctx.dest.port}, cqe_remote_invalid);
+  owner_.wake_next();  // completions go on in front of the check
   return true;
 }
 

@@ -335,7 +335,7 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
   const std::uint32_t mtu = path_mtu(ctx);
   const bool length_ok = p.payload_length <= mtu && (t.last || p.payload_length == mtu) &&
-                         (t.first || p.payload_length != 0) && ctx.message_bytes <= longest_message;
+                         (t.first || (p.payload_length != 0 && ctx.message_bytes <= longest_message));
   if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse(f, frame);
   if (!has_receive_queue(ctx)) return no_receive(f, frame);
   receive_descriptors::entry entry;
@@ -356,6 +356,7 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
   s.completion.due = t.last;
   s.completion.opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
   s.invalidates = t.ieth;
+  ctx.in_message = t.last ? in_none : in_send;  // also where it ends the queue pair: its receive is taken
   responder_error error{};
   const std::uint32_t payload = s.frame->packet.payload_length;
   if (in_wqe) {
@@ -367,7 +368,6 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
     ctx.state = icm::qp_state::error;
     return verdict::done;
   }
-  ctx.in_message = t.last ? in_none : in_send;
   intake_.finish(f, s, t);
   if (t.last) receives_.look_ahead(ctx);
   return verdict::done;

@@ -23,8 +23,8 @@ namespace rnic::transport {
 /// Ports: one packet an initiation interval (its cost is admission's). It reads and writes the packet's context and its
 /// flow; has a read port of the ports' GID tables (path_check); asks for one receive descriptor, writes one slot.
 /// Stalls: the port of the GID tables is another packet's, or the receive descriptor, the shared queue that an XRC
-/// message names, or room for a completion is not there:
-/// verdict::wait, nothing has changed, and the packet is checked again when the owner is ticked.
+/// message names, or room for a completion is not there: verdict::wait, nothing of the packet is accepted, and it is
+/// checked again when the owner is ticked. (Of UC, a message whose lost end it has shown has ended by then.)
 /// Counters: writes, sends, reads, atomics, executed; duplicates; rnr; out_of_sequence; drop.* of what is refused.
 class request_check {
  public:

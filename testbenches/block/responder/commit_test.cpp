@@ -244,5 +244,30 @@ TEST(commit, repeated_reads_leave_places_to_other_queue_pairs) {
   t.run(150);
 }
 
+/// The message's first packet is on its way to memory when its second one ends it.
+TEST(commit, completion_in_error_is_behind_the_payload_of_its_message) {
+  bench t;
+  t.w.write_every = 400;
+  responder_flow& f = t.open();
+  t.at(100, [&] {
+    payload::frame_ptr frame = t.frame(64);
+    responder_slot& s = t.b.intake.begin(f, frame, action::write);
+    s.completion.has_wqe = true;
+    s.place.of_receive = true;
+    t.b.places.add(s, 0x100, 1, 64, 0, icm::access::local_write);
+    t.b.places.issue(s);
+  });
+  t.at(101, [&] {
+    payload::frame_ptr frame = t.frame();
+    responder_slot& s = t.b.intake.begin(f, frame, action::failure);
+    s.completion.has_wqe = true;
+    s.completion.syndrome = cqe_remote_invalid;
+  });
+  t.run(1500);
+  ASSERT_FALSE(t.w.cqes.empty());
+  ASSERT_FALSE(t.w.writes_seen.empty());
+  EXPECT_GT(t.w.cqes[0].when, t.w.writes_seen[0].when);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test::parts

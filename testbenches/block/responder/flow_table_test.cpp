@@ -100,5 +100,39 @@ TEST(flow_table, idle_queue_pair_leaves_its_place) {
   EXPECT_EQ(t.b.flows.open(first_qpn + 2), place);
 }
 
+/// A queue pair whose context is not there takes no port.
+TEST(flow_table, who_waits_for_a_context_leaves_the_port_to_others) {
+  responder_config c;
+  c.context_ports = 1;
+  bench t(c);
+  responder_flow& there = t.open(0);
+  responder_flow& missing = t.b.flows[t.b.flows.open(first_qpn + 7)];
+  t.map.layout(icm::table::qpc) = {0x10000, 256, 8};
+  t.map.map(0x10000, 0x4000, 0x8000);  // no DMA is bound: it never comes
+  sim::fifo<pcie::dma_request> requests("context_reads", t.core, 4);
+  sim::fifo<pcie::dma_response> answers("contexts", t.core, 4);
+  sim::fifo_in<pcie::dma_request> asked(t.w);
+  sim::fifo_out<pcie::dma_response> never(t.w);
+  t.b.contexts.dma.request.bind(requests);
+  asked.bind(requests);
+  never.bind(answers);
+  t.b.contexts.dma.response.bind(answers);
+  std::vector<bool> may;
+  t.at(99, [&] {  // the port is taken when they ask for the first time
+    ASSERT_TRUE(t.b.flows.may_access(there, context_user::check));
+    t.b.flows.access(there, context_user::check);
+    t.b.flows.resolve(missing, context_user::errors);
+    t.b.flows.resolve(missing, context_user::reads);
+  });
+  for (const cycle at : {100u, 101u, 102u, 103u, 104u})
+    t.at(at, [&] {
+      t.b.flows.resolve(missing, context_user::errors);
+      t.b.flows.resolve(missing, context_user::reads);
+      may.push_back(t.b.flows.may_access(there, context_user::check));
+    });
+  t.run(200);
+  EXPECT_EQ(may, std::vector<bool>(5, true));
+}
+
 }  // namespace
 }  // namespace rnic::transport::test::parts

@@ -70,5 +70,29 @@ TEST(key_withdrawal, waits_for_what_has_begun) {
   EXPECT_GT(t.w.commands[0].when, t.w.writes_seen[4].when);
 }
 
+/// The key engine, which is busy with the revocation, has no place for the requests of two others: the third,
+/// whose payload is on its way, is not waited for.
+TEST(key_withdrawal, does_not_wait_for_one_that_waits_for_the_key_engine) {
+  constexpr std::uint32_t key = 0x2200;
+  bench t;
+  sim::fifo<icm::key_operation> channel("keys", t.core, 2);
+  sim::fifo_in<icm::key_operation> asked(t.w);  // takes none
+  t.b.keys.request.bind(channel);
+  asked.bind(channel);
+  for (unsigned n = 0; n != 3; ++n) {
+    responder_flow& f = t.open(n);
+    t.at(100 + n, [&t, &f, n] {
+      payload::frame_ptr frame = t.frame(8);
+      responder_slot& s = t.b.intake.begin(f, frame, action::write);
+      s.last = s.invalidates = true;
+      t.b.places.add(s, 0x100 + 8 * n, key, 8, 0, icm::access::local_write);
+      t.b.places.issue(s);
+    });
+  }
+  t.at(300, [&] { t.w.to_revoke.push_back({key}); });
+  t.run(600);
+  EXPECT_EQ(t.w.withdrawn.size(), 1u);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test::parts
