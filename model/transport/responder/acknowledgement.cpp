@@ -89,8 +89,7 @@ void acknowledgement::send() {
   if (i == answer_lines::none) return;
   responder_flow& f = flows_[i];
   f.answers.listed = false;
-  if (awaited_) owner_.wake_next();  // by a packet: the answer leaves, or goes to the READ generator
-  awaited_ = false;
+  let_go_on();  // the answer leaves, or goes to the READ generator
   // Firmware may have changed the path since: then it goes to the end of the new one's line.
   if ((f.ack.pending || f.nak.pending) && !f.in_generator() && ready_.is_line(i, f.ctx->dest)) send_one(f);
   route(f);
@@ -132,6 +131,7 @@ void acknowledgement::hand() {
 
 void acknowledgement::hand_one(responder_flow& f, bool ack) {
   flows_.access(f, context_user::answers);
+  let_go_on();
   read_command r;
   r.what = ack ? read_command::kind::acknowledge : read_command::kind::refuse;
   r.flow = f.number;

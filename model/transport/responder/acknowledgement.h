@@ -8,6 +8,7 @@
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/ring.h"
+#include "model/sim/seldom.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/answer_lines.h"
@@ -64,6 +65,11 @@ class acknowledgement {
   void route(responder_flow& f);
   void send_one(responder_flow& f);
   void hand_one(responder_flow& f, bool ack);
+  /// Packets that is_full() has held up, in the next cycle.
+  void let_go_on() {
+    if (sim::seldom(awaited_)) owner_.wake_next();
+    awaited_ = false;
+  }
 
   sim::clocked_block& owner_;
   flow_table& flows_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/seldom.h"
 #include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
@@ -57,6 +58,7 @@ void commit::work() {
     responder_flow& f = flows_[s.flow];
     const progress made = f.blocked_pass == pass_ ? progress::none : step(i);
     if (made == progress::none) {
+      if (f.blocked_pass != pass_ && s.fetches() && !s.cancelled) waiting_.push_back({i, way_of(s)});
       f.blocked_pass = pass_;
       i = next;
       continue;
@@ -65,6 +67,14 @@ void commit::work() {
     if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.edge())) owner_.wake_next();
     return;
   }
+}
+
+void commit::watch() {
+  if (sim::mostly(waiting_.empty())) return;
+  const slot_table& slots = slots_;
+  const auto differs = [&](const waiting& w) { return way_of(slots[w.slot]) != w.on; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), differs)) owner_.wake_next();
+  waiting_.clear();
 }
 
 commit::progress commit::step(std::uint16_t i) {
@@ -188,6 +198,18 @@ bool commit::drop_repeated(const responder_slot& s) const {
          (f.requests.held != 0 && !wire::psn_t(s.psn).before(wire::psn_t(f.requests.held_psn)));
 }
 
+/// One that is repeated and has no place is dropped, though there will be one: the peer asks again.
+commit::way commit::way_of(const responder_slot& s) const {
+  const responder_flow& f = std::as_const(flows_)[s.flow];
+  if (drop_repeated(s) || (s.duplicate && !held_.has_place_for_repeated(f))) return way::drop;
+  if (f.stop) return way::give_up;
+  if (s.duplicate) return way::hand_over;
+  const bool place = f.requests.held == 0 &&
+                     (s.what == responder_slot::action::atomic ? held_.has_place_for_atomic(f)
+                                                               : held_.has_place(f.qpn, f.reads_on_chip() != 0));
+  return place ? way::hand_over : way::put_aside;
+}
+
 /// What the READ generator needs of the queue pair and of the slot.
 read_command commit::command_of(const responder_slot& s) const {
   const responder_flow& f = flows_[s.flow];
@@ -204,12 +226,12 @@ read_command commit::command_of(const responder_slot& s) const {
 
 bool commit::read(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  // There is no place for a repeated one and will be one: the peer asks again.
-  if (drop_repeated(s) || (s.duplicate && !held_.has_place_for_repeated(f))) {
+  const way on = way_of(s);
+  if (on == way::drop) {
     ++drops_.duplicate_read;
     return true;
   }
-  if (f.stop) return give_up(s);
+  if (on == way::give_up) return give_up(s);
   read_command r = command_of(s);
   const wire::reth& reth = s.frame->packet.reth;
   r.key = reth.rkey;
@@ -220,7 +242,7 @@ bool commit::read(responder_slot& s) {
     r.first.segments = {s.place.segments[0], s.place.segments[1]};
     r.first.count = s.place.segments[1].length != 0 ? 2 : 1;
   }
-  const bool place = s.duplicate || (f.requests.held == 0 && held_.has_place(f.qpn, f.reads_on_chip() != 0));
+  const bool place = on == way::hand_over;
   if (!(place ? answers_.may_hand_over(f) : held_.put_aside(f, r))) return false;
   note(s);
   if (place) answers_.hand_over(f, r);
@@ -311,12 +333,13 @@ bool commit::failure(responder_slot& s) {
 /// Hands the request on, in the order of its QP.
 bool commit::atomic(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  if (drop_repeated(s) || (s.duplicate && !held_.has_place_for_repeated(f))) {
+  const way on = way_of(s);
+  if (on == way::drop) {
     ++drops_.duplicate_atomic;
     return true;
   }
-  if (f.stop) return give_up(s);
-  const bool place = s.duplicate || (f.requests.held == 0 && held_.has_place_for_atomic(f));
+  if (on == way::give_up) return give_up(s);
+  const bool place = on == way::hand_over;
   if (place && !answers_.may_hand_over(f)) return false;
   icm::rdma_resources* ring = nullptr;
   switch (rings_.find(f.qpn, history_user::commit, ring)) {

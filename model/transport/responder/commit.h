@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
@@ -39,9 +40,18 @@ class commit {
 
   /// In each tick.
   void work();
+  /// Last in each tick: READs and atomics that could not go the way that was theirs are looked at in the next one when
+  /// it is another one now.
+  void watch();
 
  private:
   enum class progress : std::uint8_t { none, some, all };
+  /// Of a READ or an atomic.
+  enum class way : std::uint8_t { drop, give_up, hand_over, put_aside };
+  struct waiting {
+    std::uint16_t slot;
+    way on;
+  };
   progress step(std::uint16_t i);
   progress carry_out(responder_slot& s);
   progress payload(responder_slot& s);
@@ -58,6 +68,7 @@ class commit {
   void complete_plain(const responder_flow& f, const responder_slot& s);
   void note(const responder_slot& s);
   bool drop_repeated(const responder_slot& s) const;
+  way way_of(const responder_slot& s) const;
   read_command command_of(const responder_slot& s) const;
   bool give_up(const responder_slot& s);
 
@@ -74,6 +85,7 @@ class commit {
   drop_counters& drops_;
   sim::span_recorder& spans_;
   std::uint64_t pass_ = 0;
+  std::vector<waiting> waiting_;  // of this tick
 };
 
 }  // namespace rnic::transport

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/completion_port.h"
 
+#include "model/sim/seldom.h"
+
 namespace rnic::transport {
 namespace {
 
@@ -29,6 +31,7 @@ void completion_port::push(const completion::cqe_request& cqe) {
   e.after = cqe.syndrome != 0 ? writes_.behind_all() : writes_.asked();
   e.since = owner_.now();
   e.marked = false;
+  if (sim::seldom(e.after > writes_.asked())) owner_.wake_next();  // who pushes may be behind work() in the cycle
 }
 
 void completion_port::fail(const receive& r, std::uint8_t syndrome) {
@@ -77,7 +80,7 @@ void completion_port::work() {
   awaited_ = false;
   cqe_.push(waiting_.front().cqe);
   waiting_.drop();
-  if (!waiting_.empty() && waiting_.front().after <= writes_.done()) owner_.wake_next();
+  if (!waiting_.empty() && front_moves()) owner_.wake_next();
 }
 
 bool completion_port::holds(std::uint32_t qpn) const {

@@ -71,6 +71,12 @@ class completion_port {
     bool marked = false;  // where it waited for them
   };
 
+  /// The one in front can be handed on, or nothing has asked for the answer that it waits for.
+  bool front_moves() const {
+    const std::uint64_t after = waiting_.front().after;
+    return after <= writes_.done() || after > writes_.asked();
+  }
+
   sim::clocked_block& owner_;
   sim::fifo_out<completion::cqe_request>& cqe_;
   sim::fifo_out<completion::event_request>& event_;

@@ -156,6 +156,7 @@ void responder::tick() {
   places_.work();
   if (holds(of_requests) || holds(of_copies) || holds(of_plain) || admission_.waits()) admission_.work();
   held_.watch();
+  commit_.watch();
 }
 
 /// To whom it goes is in its place.
