@@ -25,20 +25,26 @@ command_block::command_block(std::string name, sim::clock_domain& core, const co
 }
 
 void command_block::function_level_reset(std::uint16_t function) {
-  if (function == 0) {
-    function_reset_at_ = now();
-    return wake_next();
+  function_resets_.push_back({now(), function});
+  wake_next();
+}
+
+/// Those of the edges before, so that it does not matter whether the endpoint is ticked first.
+void command_block::reset_functions() {
+  for (; !function_resets_.empty() && function_resets_.front().asked < now(); function_resets_.pop_front()) {
+    const std::uint16_t function = function_resets_.front().function;
+    if (function == 0) {
+      ownership_.release(now());
+      reset();
+    } else {
+      channel_.function_was_reset(function, now());
+      tell_firmware(register_bus::notice::functions);
+    }
   }
-  channel_.function_was_reset(function, now());
-  tell_firmware(register_bus::notice::functions);
 }
 
 void command_block::tick() {
-  if (function_reset_at_ < now()) {
-    function_reset_at_ = sim::never;
-    ownership_.release(now());
-    reset();
-  }
+  reset_functions();
   post();
   if (!mmio.can_pop()) return;
   const pcie::mmio_write w = mmio.pop();

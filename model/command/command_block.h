@@ -88,8 +88,8 @@ class command_block : public sim::clocked_block,
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
 
   /// Function-level reset of the physical function: at the next edge all that the reset register does, and the
-  /// ownership register is free, which that does not do. Of a virtual one: its channel is as after a device reset.
-  /// Called in the tick of the endpoint.
+  /// ownership register is free, which that does not do. Of a virtual one: at the next edge its channel is as after a
+  /// device reset. Called in the tick of the endpoint.
   void function_level_reset(std::uint16_t function) override;
   void functions_enabled() override { tell_firmware(register_bus::notice::functions); }
 
@@ -122,6 +122,7 @@ class command_block : public sim::clocked_block,
   void post();
   void complete(std::uint32_t status);
   void reset();
+  void reset_functions();
   void tell_firmware(register_bus::notice what);
 
   config config_;
@@ -129,9 +130,13 @@ class command_block : public sim::clocked_block,
   registers registers_;  // now
   registers before_;     // before edge changed_at_
   sim::cycle_t changed_at_ = sim::never;
-  sim::cycle_t function_reset_at_ = sim::never;  // asked for at this edge
-  bool taken_ = false;                           // the polled command in the register is in the queue or with firmware
-  std::deque<posted> queue_;                     // posted, not yet accepted by firmware
+  struct function_reset {
+    sim::cycle_t asked;
+    std::uint16_t function;
+  };
+  std::deque<function_reset> function_resets_;  // asked for, done at the edge behind that
+  bool taken_ = false;                          // the polled command in the register is in the queue or with firmware
+  std::deque<posted> queue_;                    // posted, not yet accepted by firmware
   std::uint32_t out_high_ = 0, out_low_ = 0;
   semaphore ownership_, flash_;
   comm_channel channel_;

@@ -60,10 +60,12 @@ void firmware_port::tick() {
     execute();
 }
 
-/// One a cycle.
+/// All that have come: lines move at once, in whatever order blocks have told of them.
 void firmware_port::take_notices() {
   if (!notices.can_pop()) return;
-  if (notices.pop() == register_bus::notice::reset) reset();
+  bool resets = false;
+  while (notices.can_pop()) resets |= notices.pop() == register_bus::notice::reset;
+  if (resets) reset();
   processor_->interrupt();
 }
 

@@ -2,6 +2,8 @@
 // Whether there is a cable in working order.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "model/register_bus/notice.h"
@@ -15,7 +17,7 @@ namespace rnic::mac {
 /// Changes of the carrier come from the cable with their time; one is taken a cycle, and firmware is told through its
 /// interrupt line. A frame any part of which was on the line while there was no carrier is lost.
 ///
-/// Memory: changes under way (4); when the carrier went last and when it came back.
+/// Memory: changes under way (4); when the carrier went and came back, the last four times.
 class carrier_sense {
  public:
   explicit carrier_sense(sim::clocked_block& owner) : owner_(owner), changes_(owner.name() + ".carrier", owner, 4) {}
@@ -29,7 +31,11 @@ class carrier_sense {
 
   bool there() const { return there_; }
   /// Whether a frame with these first and last bits was cut.
-  bool cut(sim::time_ps first_bit, sim::time_ps last_bit) const { return first_bit < back_at_ && lost_at_ < last_bit; }
+  bool cut(sim::time_ps first_bit, sim::time_ps last_bit) const {
+    for (const gap& g : gaps_)
+      if (first_bit < g.back_at && g.lost_at < last_bit) return true;
+    return false;
+  }
 
   /// To be called first in each tick: what `lost()` does follows a loss, then firmware is told.
   template <class Lost>
@@ -40,10 +46,10 @@ class carrier_sense {
     if (up == there_) return;
     there_ = up;
     if (up) {
-      back_at_ = at;
+      gaps_[last_].back_at = at;
     } else {
-      lost_at_ = at;
-      back_at_ = ~sim::time_ps{0};
+      last_ = (last_ + 1) % gaps_.size();
+      gaps_[last_] = {at, ~sim::time_ps{0}};
       lost();
     }
     if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, owner_.now_ps() + notice_ps_);
@@ -55,7 +61,11 @@ class carrier_sense {
   sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   bool there_ = true;
-  sim::time_ps lost_at_ = 0, back_at_ = 0;  // last time without carrier; back at ~0: it lasts
+  struct gap {
+    sim::time_ps lost_at = 0, back_at = 0;  // back at ~0: it lasts
+  };
+  std::array<gap, 4> gaps_{};  // the last times without carrier: frames of before one may still be on their way
+  std::size_t last_ = 0;
 };
 
 }  // namespace rnic::mac

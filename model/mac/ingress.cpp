@@ -32,6 +32,23 @@ bool ingress::admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t n
   return true;
 }
 
+std::uint32_t ingress::keep(unsigned priority, std::uint32_t size, sim::cycle_t now) {
+  settle(now);
+  buffer& b = buffers_[priority & 7u];
+  if (b.bytes + size > bytes_) return 0;
+  b.bytes += size;
+  b.max_bytes = std::max(b.max_bytes, b.bytes);
+  if (b.bytes > xoff_) above_ |= static_cast<std::uint8_t>(1u << (priority & 7u));
+  return size;
+}
+
+void ingress::unkeep(unsigned priority, std::uint32_t kept, bool dropped) {
+  if (dropped)
+    release(priority, kept);
+  else
+    buffers_[priority & 7u].bytes -= kept;
+}
+
 payload::frame_ptr ingress::take() {
   const auto priority = static_cast<unsigned>(turn_.pick(waiting_));
   buffer& b = buffers_[priority];

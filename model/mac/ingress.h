@@ -33,6 +33,18 @@ class ingress {
 
   /// Takes a frame of `size` bytes (FCS included) of frame->priority; false when the buffer has no room for it.
   bool admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t now);
+  /// Whether one of `size` bytes more leaves the buffer at XOFF or below, which it need not when it is the only one. As
+  /// of now.
+  bool stays_below_xoff(unsigned priority, std::uint32_t size, sim::cycle_t now) {
+    settle(now);
+    const std::uint32_t bytes = buffers_[priority & 7u].bytes;
+    return (above_ >> (priority & 7u) & 1) == 0 && (bytes == 0 || bytes + size <= xoff_);
+  }
+  /// A looped frame of `size` bytes is on its way to the buffer of `priority`, and has its room from now on: what still
+  /// comes from the line behind XOFF finds the headroom as it is. Returns what is kept, for unkeep(): 0 without room.
+  std::uint32_t keep(unsigned priority, std::uint32_t size, sim::cycle_t now);
+  /// It has come, and is admitted next, or was dropped.
+  void unkeep(unsigned priority, std::uint32_t kept, bool dropped);
   bool empty() const { return waiting_ == 0; }
   /// Next frame, round robin over the priorities. Not to be called when empty. It keeps its room until depart().
   payload::frame_ptr take();

@@ -58,8 +58,11 @@ void line::put(payload::frame_ptr frame, sim::time_ps not_before) {
 
   frame->stamp = first_bit;
   const sim::time_ps last_bit = first_bit + by_rate_(to_last_bit);
-  if (!frame->open) return send_away(std::move(frame), last_bit);
+  if (!frame->open && frame->loopback != payload::frame::loopback_too) return send_away(std::move(frame), last_bit);
+  // A copy turns around when its last byte is there, whether or not that is known before.
   const sim::cycle_t complete = payload::last_byte_at(*frame, datapath_bytes_);
+  if (!frame->open && (frame->first_byte == 0 || complete <= owner_.now()))
+    return send_away(std::move(frame), last_bit);
   open_ = {std::move(frame), last_bit, complete};
   owner_.wake_at(std::max(complete, owner_.now() + 1));
 }

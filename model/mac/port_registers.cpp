@@ -151,7 +151,10 @@ void port::device_reset() {
   set_ = port_settings(config_);
   transmit_.queues().mode = config_.egress_arbitration;
   transmit_.queues().prio2tc = egress::own_class_each;
-  transmit_.queues().classes.fill({});
+  for (unsigned tc = 0; tc < 8; ++tc) {  // with what the classes have had, which counts in their groups of before
+    const egress::share by_default;
+    transmit_.queues().set_share(tc, by_default.group, by_default.bandwidth);
+  }
   for (unsigned tc = 0; tc < 8; ++tc) transmit_.queues().limit(tc, 0);
   wake_next();
 }

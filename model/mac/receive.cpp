@@ -60,23 +60,29 @@ void receive_side::take_from_line(bool link_up) {
     ++to_.counters.drop_link_down;
     return;
   }
-  if (passes_fcs(f, column) && is_short_enough(f) && !consume_control(f) && !consume_cnm(frame))
-    admit(std::move(frame));
+  if (!passes_fcs(f, column) || !is_short_enough(f)) return;
+  // What has a wrong FCS is nobody's order to stop (802.3, 31.5), though it may be delivered.
+  if (f.fcs_ok && consume_control(f)) return;
+  if (!consume_cnm(frame)) admit(std::move(frame));
 }
 
 /// What has not been on a line has no FCS, and is no less than the shortest frame.
 void receive_side::take_looped(bool link_up) {
   payload::frame_ptr frame = looped_.pop();
   payload::frame& f = *frame;
+  const kept room = kept_.front();
+  kept_.pop_front();
   to_.spans.leave(f.span, owner_.name(), "loopback", owner_.now_ps());
   f.fcs_ok = true;
   const unsigned column = note_arrival(f, owner_.now_ps());
   if (!link_up) {
     ++to_.counters.drop_link_down;
-    return;
+    return ingress_.unkeep(room.priority, room.bytes, true);
   }
   to_.stats.receive(column, f.length + fcs_bytes, to_.set.mtu, f.data());
-  if (is_short_enough(f) && !consume_control(f)) admit(std::move(frame));
+  const bool ends = !is_short_enough(f) || consume_control(f);
+  ingress_.unkeep(room.priority, room.bytes, ends || f.priority != room.priority);
+  if (!ends) admit(std::move(frame));
 }
 
 /// What the sender's blocks noted in the frame does not travel. Returns the column of its priority.
@@ -191,6 +197,7 @@ void receive_side::watch_departures(bool turnaround_waits) {
     for (auto& d : departures_) d.set_quiet(!watches);
   watches_ = watches;
   if (sim::mostly(!watches)) return;
+  if (turnaround_waits) owner_.wake_next();  // for room, beat by beat
   const sim::cycle_t falls = ingress_.falls_at();
   if (falls != sim::never) owner_.wake_at(std::max(falls, owner_.now() + 1));
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <utility>
 
 #include "model/mac/carrier.h"
@@ -51,12 +52,19 @@ class receive_side {
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) {
     from_line_.push(std::move(frame), arrival + path_.mac);
   }
-  /// A frame of the own transmitter is at the check at edge `when`, in the future.
+  /// A frame of the own transmitter begins its way to the check: its room is kept from now on.
+  void expect_looped(const payload::frame& f) {
+    const unsigned priority = priority_of(f);
+    kept_.push_back({priority, ingress_.keep(priority, f.length + fcs_bytes, owner_.now())});
+  }
+  /// It is there at edge `when`, in the future.
   void loop(payload::frame_ptr frame, sim::cycle_t when) {
     looped_.push(std::move(frame), owner_.domain().edge_time(when));
   }
-  /// Whether the buffer to which the frame would come is above XOFF.
-  bool is_above_xoff(const payload::frame& f) const { return (ingress_.above() >> priority_of(f) & 1) != 0; }
+  /// Whether the buffer to which the frame would come is above XOFF, or would be with it.
+  bool would_be_above_xoff(const payload::frame& f) {
+    return !ingress_.stays_below_xoff(priority_of(f), f.length + fcs_bytes, owner_.now());
+  }
 
   /// To be called in each tick, before the transmit direction.
   void work(bool link_up) {
@@ -98,6 +106,11 @@ class receive_side {
   const unsigned width_;  // frames a cycle
   sim::timed_inbox<payload::frame_ptr> from_line_, looped_;
   ingress ingress_;
+  struct kept {
+    unsigned priority;
+    std::uint32_t bytes;
+  };
+  std::deque<kept> kept_;       // room of looped frames on their way, in their order
   std::uint64_t departed_ = 0;  // bit n: departures[n] holds something
   sim::server read_;
   bool watches_ = true;  // departures tick the port; quiet from its first tick on, until somebody is to be paused

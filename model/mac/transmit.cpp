@@ -92,7 +92,11 @@ void transmit_side::transmit_frame(unsigned priority) {
   ++to_.counters.tx_frames;
   to_.counters.tx_bytes += size;
   to_.stats.transmit(column_of(*e.frame), size, to_.set.mtu, e.frame->data(), is_tagged(*e.frame));
-  egress_.started(priority, preamble_bytes + size + gap_bytes, start, to_.config.class_catch_up_ns * sim::ps_per_ns);
+  // Others may have kept it waiting for the longest frame at least.
+  const sim::time_ps longest =
+      (preamble_bytes + std::uint64_t{to_.set.mtu} + gap_bytes) * mbps_ps_per_byte / to_.config.rate_mbps;
+  egress_.started(priority, preamble_bytes + size + gap_bytes, start,
+                  std::max(to_.config.class_catch_up_ns * sim::ps_per_ns, longest));
   line_.put(std::move(e.frame), not_before);
 }
 

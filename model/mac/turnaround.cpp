@@ -59,7 +59,7 @@ std::uint8_t turnaround::below_xoff() const {
   unsigned mask = 0;
   for (unsigned left = queues_.waiting(); left != 0; left &= left - 1) {
     const auto p = static_cast<unsigned>(__builtin_ctz(left));
-    if (!to_.is_above_xoff(*queues_.head(p).frame)) mask |= 1u << p;
+    if (!to_.would_be_above_xoff(*queues_.head(p).frame)) mask |= 1u << p;
   }
   return static_cast<std::uint8_t>(mask);
 }
@@ -78,6 +78,7 @@ void turnaround::start(unsigned priority) {
   const sim::cycle_t last = owner_.now() + payload::beats_of(f.length, width) - 1;
   const sim::cycle_t complete = std::max(last, payload::last_byte_at(f, width));
   turn_.start(complete + 1 - owner_.now());
+  to_.expect_looped(f);
   turning_ = {std::move(e.frame), complete};
   owner_.wake_at(std::max(complete, owner_.now() + 1));
   if (queues_.waiting() != 0) turn_.await();

@@ -18,7 +18,8 @@ namespace rnic::mac {
 /// Data sheet. Part of a port.
 ///
 /// Stages: into the queue of its priority, one frame a cycle; choose, one frame a cycle in turn among the priorities
-/// whose ingress buffer is not above XOFF; turn, a beat of `datapath_bytes` a cycle (server `turn`), no beat before it
+/// whose ingress buffer is not above XOFF and would not be with the frame, or is empty (its room is kept from then on:
+/// the headroom is for frames of the line); turn, a beat of `datapath_bytes` a cycle (server `turn`), no beat before it
 /// is there; `turn_cycles` behind its last beat a frame is at the receiver's check, a cycle later one of a single beat
 /// that is there when the frame starts. What comes from there on is the same as for frames of the line, but that these
 /// have no FCS. When a frame starts, its source gets a credit. While the link is down a frame a cycle is dropped.
@@ -29,7 +30,7 @@ namespace rnic::mac {
 /// credits, and for as many copies of frames for the line; one frame in and one out a cycle; the frame in turn. A copy
 /// that finds its queue full is dropped (drop_overflow of the port).
 ///
-/// Stalls: the buffer is above XOFF; the last beats of the frame in turn; there is no room for a credit.
+/// Stalls: the buffer is above XOFF, or would be; the last beats of the frame in turn; there is no room for a credit.
 ///
 /// Span marks: "loopback queue" (arbitration when it waited), and "loopback" at the receiver's check.
 ///

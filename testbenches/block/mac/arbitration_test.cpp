@@ -207,5 +207,44 @@ TEST(mac_arbitration, a_full_priority_holds_the_channel_and_nothing_is_lost) {
   for (unsigned i = 1; i < 30; ++i) EXPECT_EQ(t.log.notes[i].first_bit - t.log.notes[i - 1].first_bit, 221'200u);
 }
 
+/// After a reset all classes are in one group with equal shares, and none owes what it has had in another group before.
+TEST(mac_arbitration, a_reset_forgets_what_classes_have_had) {
+  port::config many;
+  many.egress_frames = 400;
+  many.egress_arbitration = arbitration::ets;
+  bench t(many);
+  t.a.mac.cr_write(cr::scheduler + 4 * 1, 5u << 16 | 1);
+  for (unsigned i = 0; i < 100; ++i) t.a.tx.send(t.frame(996, 1, true));
+  bench::run_ns(30'000);
+  ASSERT_EQ(t.log.notes.size(), 100u);
+  t.a.mac.device_reset();
+  t.a.mac.cr_write(cr::port_control, 1);
+  for (unsigned i = 0; i < 100; ++i)
+    for (const std::uint8_t priority : {std::uint8_t{3}, std::uint8_t{1}}) t.a.tx.send(t.frame(996, priority, true));
+  bench::run_ns(20'000);
+  unsigned of_one = 0, all = 0;
+  for (std::size_t i = 100; i < t.log.notes.size(); ++i, ++all) of_one += t.log.notes[i].priority == 1 ? 1 : 0;
+  ASSERT_GT(all, 80u);
+  EXPECT_NEAR(of_one, all / 2, 2);
+}
+
+/// 10 Gb/s, frames of 9 KB, which last 7.2 us: the class of the first group gets the 4.5 Gb/s that it may have, though
+/// each of its frames waits for one of the other class.
+TEST(mac_arbitration, a_limited_class_makes_up_for_a_long_frame_of_others) {
+  port::config c;
+  c.rate_mbps = 10'000;
+  c.egress_frames = 400;
+  bench t(c, c);
+  t.a.mac.cr_write(cr::arbitration, 2);
+  t.a.mac.cr_write(cr::scheduler + 4 * 4, 1u << 16 | 100);
+  t.a.mac.cr_write(cr::max_rate + 4 * 6, 4'500);
+  for (unsigned i = 0; i < 200; ++i)
+    for (const std::uint8_t priority : {std::uint8_t{4}, std::uint8_t{6}}) t.a.tx.send(t.frame(8'996, priority, true));
+  bench::run_ns(1'500'000);
+  unsigned limited = 0;
+  for (const auto& n : t.log.notes) limited += n.priority == 6 ? 1 : 0;
+  EXPECT_NEAR(limited * 9'020 * 8 / 1'500'000.0, 4.5, 0.1) << "Gb/s";
+}
+
 }  // namespace
 }  // namespace rnic::mac::test

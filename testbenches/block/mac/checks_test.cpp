@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "model/sim/check.h"
+#include "model/wire/ethernet.h"
+#include "model/wire/pause.h"
 #include "testbenches/block/mac/bench.h"
 
 namespace rnic::mac::test {
@@ -260,6 +262,43 @@ TEST(mac_checks, bad_configuration_names_the_parameter) {
   EXPECT_EQ(refusal(low), "p.mtu: '63' is not legal, expected 64 to 10000 bytes");
   EXPECT_EQ(refusal(high), "p.rate_mbps: '400001' is not legal, expected 1000 to 400000 Mb/s");
   EXPECT_EQ(refusal(unknown), "p.egress_arbitration: '3' is not legal, expected strict, round_robin or ets");
+}
+
+/// 200 to 400 ns without carrier cut a frame of 180 to 500 ns; that the carrier goes once more, behind its last bit and
+/// before its check at 580 ns, does not make it whole.
+TEST(mac_checks, a_frame_that_was_cut_stays_cut_when_the_carrier_goes_again) {
+  bench t;
+  payload::frame_ptr f = t.frame(1'000);
+  f->fcs = wire::ethernet_fcs(f->data(), f->length);
+  f->stamp = 180'000;
+  t.b.mac.deliver(std::move(f), 500'000);
+  t.b.mac.carrier(false, 200'000);
+  t.b.mac.carrier(true, 400'000);
+  t.b.mac.carrier(false, 520'000);
+  t.b.mac.carrier(true, 540'000);
+  bench::run_ns(2'000);
+  EXPECT_EQ(t.b.mac.count().drop_link_down, 1u);
+  EXPECT_TRUE(t.b.rx.notes.empty());
+}
+
+/// A pause frame with a wrong FCS is delivered where firmware wants such frames, and stops nobody.
+TEST(mac_checks, a_pause_frame_with_a_wrong_fcs_stops_nobody) {
+  bench t;
+  t.a.mac.cr_write(cr::pprx, 1);
+  t.a.mac.cr_write(cr::ignore_fcs, 1);
+  payload::frame_ptr f = t.pool.get();
+  f->begin = payload::frame::payload_start;
+  f->length = wire::pause_frame_length;
+  wire::pause_frame p;
+  p.quanta[0] = 0xffff;
+  wire::encode_pause(p, {2, 0, 0, 0, 0, 9}, f->data());
+  f->fcs = ~wire::ethernet_fcs(f->data(), f->length);
+  t.a.mac.deliver(std::move(f), 100'000);
+  bench::run_ns(1'000);
+  EXPECT_EQ(t.a.mac.cr_read(cr::paused), 0u);
+  EXPECT_EQ(t.a.mac.count().rx_pause, 0u);
+  ASSERT_EQ(t.a.rx.notes.size(), 1u);
+  EXPECT_FALSE(t.a.rx.notes[0].frame->fcs_ok);
 }
 
 }  // namespace

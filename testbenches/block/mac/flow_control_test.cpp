@@ -337,5 +337,26 @@ TEST(mac_flow_control, the_most_that_can_still_come) {
   EXPECT_EQ(headroom_bytes(c), most_after_stop(c)) << "the formula is for faster lines";
 }
 
+/// At 10 Gb/s what is kept behind XOFF is for frames of the line. One for the own port that has begun to turn before
+/// needs room of its own.
+TEST(mac_flow_control, frames_for_the_own_port_leave_the_headroom_to_the_line) {
+  port::config c;
+  c.rate_mbps = 10'000;
+  bench t(c, c);
+  t.b.count_what_waits();
+  t.b.rx.from = 1'000'000;
+  t.b.mac.cr_write(cr::pfctx, 0x08);
+  t.a.mac.cr_write(cr::pfcrx, 0x08);
+  for (unsigned i = 0; i < 30; ++i) t.a.tx.send(t.frame(4'196, 3, true));
+  // The own port's frame begins to turn while the frame of the line that crosses XOFF comes in, and the line is in use
+  // when the pause is to be sent.
+  t.b.tx.send(t.frame(4'196, 0, true), 43'790);
+  payload::frame_ptr own = t.frame(4'196, 3, true);
+  own->loopback = payload::frame::loopback_only;
+  t.b.tx.send(std::move(own), 43'800);
+  bench::run_ns(80'000);
+  EXPECT_EQ(t.b.mac.count().drop_overflow, 0u);
+}
+
 }  // namespace
 }  // namespace rnic::mac::test
