@@ -28,6 +28,11 @@ class alignas(cache_line) fifo_state {
   /// Of no channel: nothing is ever in it.
   static const fifo_state& of_none() { return unbound; }
   [[gnu::always_inline]] bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->edge(); }
+  /// f(T&) of each item, visible or not: a comparator at each register.
+  template <class F>
+  void for_each(F f) {
+    for (std::uint32_t i = 0; i != count_; ++i) f(slots_[(head_ + i) & mask_of_slots_].item);
+  }
 
  protected:
   static constexpr std::size_t most_places = 0x8000;
@@ -237,7 +242,12 @@ class fifo : public fifo_state<T>, public channel {
     *mask_ |= mask_bit_;
     if (seldom(held > usage_.max_occupancy)) usage_.max_occupancy = held;
     if (seldom(held == places_)) filled(now);
-    if (mostly(count_ >= wakes_from_)) wake(*clock_, consumer_, visible);
+    if (mostly(count_ >= wakes_from_)) {
+      if (mostly(wakes_from_ == 1))
+        wake(*clock_, consumer_, visible);
+      else
+        show_next(now);  // of a quiet one: what is in front came without a tick
+    }
   }
   // What follows is seldom, or is more than a call: each in one place, so that pushes and pops are short where they are
   // inlined.
@@ -358,6 +368,10 @@ class fifo_in {
   template <class F>
   void take_due(F f) const {
     if (channel_ != nullptr) channel_->take_due(f);
+  }
+  template <class F>
+  void for_each(F f) const {
+    if (channel_ != nullptr) channel_->for_each(f);
   }
   void set_quiet(bool quiet) const {
     if (channel_ != nullptr) channel_->set_quiet(quiet);

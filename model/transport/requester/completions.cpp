@@ -69,7 +69,7 @@ void completions::complete_head(context& c, qp_runtime& r) {
   if (sim::seldom(r.withdraw.repeated != 0)) go_back_.withdraw_complete(r);
   if (failed) {
     if (!send_side_only) error_.push({r.qpn});
-    go_back_.enter_error(c, r, send_side_only ? icm::qp_state::sq_error : icm::qp_state::error);
+    go_back_.enter_error(c, r, send_side_only ? icm::qp_state::sq_error : icm::qp_state::error, true);
   }
 }
 

@@ -53,7 +53,7 @@ void requester_control::halt() {
     RNIC_ASSERT(first.head == no_index && first.nothing_under_way() && !timer_port::is_on(first),
                 owner_.name() + ": a halted queue pair has something under way");
     halts_.pop(qps_);
-    first.stop.halting = first.stop.flushing = first.stop.discard = false;
+    first.stop.halting = first.stop.flushing = false;
     first.stop.halted = true;
   }
   if (!halts_.empty()) owner_.wake_next();
@@ -76,6 +76,7 @@ void requester_control::reset() {
     halts_.push(qps_, r);
   });
   to_.reader.forget_all();
+  ports_.grants.for_each([](scheduler::grant& g) { g.descriptor.reset(); });
   selected_ = 0;
   settings_ = {};
   settings_.port_mtu.fill(config_.port_mtu);
@@ -246,7 +247,11 @@ void requester_control::write(std::uint32_t offset, std::uint32_t value) {
 void requester_control::halt_or_release(qp_runtime& r, std::uint32_t what) {
   if (what == cr::qp_command_release) {
     if (r.stop.halting) return;
-    r.stop.halted = false;
+    if (r.stop.discard)
+      ports_.grants.for_each([this](scheduler::grant& g) {
+        if (g.qpn == selected_) g.descriptor.reset();
+      });
+    r.stop.halted = r.stop.discard = false;
     to_.resumes.resume(r);
   } else if (what == cr::qp_command_halt || what == cr::qp_command_discard) {
     r.stop.halting = true;

@@ -6,6 +6,7 @@
 
 #include "model/completion/completion_if.h"
 #include "model/icm/contexts.h"
+#include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/transport/congestion/rate_limiter.h"
@@ -35,7 +36,8 @@ namespace rnic::transport {
 /// Operations, one a cycle each: an error of a queue pair; a halt or discard, one queue pair after the other, each
 /// until nothing of it is on chip (its unit gone, what it has in gather, scatter and descriptor fetch come back, its
 /// messages taken back by go-back, its context in ICM, the stop of its timer sent); a command about a queue pair that
-/// goes on working.
+/// goes on working. A grant that no unit has taken yet is not waited for: when a queue pair is released that was
+/// discarded, it loses its WQE, which was its last owner's (a comparator at each place of the channel).
 ///
 /// Stalls: context not on chip; go-back of the queue pair; channel of events full.
 class requester_control {
@@ -44,6 +46,7 @@ class requester_control {
   struct port_set {
     sim::fifo_in<qp_error>& errors;
     sim::fifo_in<completion::lost_completion>& lost;
+    sim::fifo_in<scheduler::grant>& grants;
     sim::fifo_out<completion::event_request>& events;
   };
   struct neighbours {

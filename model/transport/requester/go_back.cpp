@@ -74,14 +74,16 @@ void go_back::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t 
   owner_.wake_next();
 }
 
-void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
+void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state, bool behind_failure) {
   c.message_offset = 0;
   c.state = state;
   r.failing = r.progress.rnr_wait = r.progress.retrying = false;
   timers_.stop(r);
   withdraw_all(r);
   units_.restart(r);
-  if (r.head != no_index) {
+  if (r.head != no_index && behind_failure) {
+    cut(r, no_index);
+  } else if (r.head != no_index) {
     r.unwalked = true;
     wait_for_walk(r);
     messages_.may_complete(r);

@@ -67,8 +67,8 @@ class go_back {
   /// Message `index` will end in error, as soon as all before it are complete.
   void fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t syn, std::uint8_t vendor, wire::psn_t psn);
   /// The QP, or its send queue alone, is in error: what is complete is still reported, the rest is flushed from the
-  /// send queue.
-  void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error);
+  /// send queue. Behind a message that has failed (its end is told) all is flushed, from context's next_wqe on.
+  void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error, bool behind_failure = false);
   /// All messages of the queue pair are forgotten.
   void discard(qp_runtime& r);
   /// What was sent again is acknowledged.

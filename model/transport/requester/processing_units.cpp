@@ -302,6 +302,13 @@ bool processing_units::run_local(send_unit& u) {
     owner_.wake_at(u.busy_until);
     return false;
   }
+  // Packets of it were sent, and what was read again for the others is not what they were of: that message ends.
+  if (r.tail != no_index && to_.messages[r.tail].wqe_index == c.next_wqe) {
+    const std::uint8_t why = u.wqe.error != 0 ? u.wqe.error : syndrome::local_qp_operation;
+    units_.executed(u);
+    to_.back.fail(c, r, r.tail, why, 0, next_psn(c));
+    return true;
+  }
   if (!to_.messages.has_room(r, false)) {
     units_.end_turn(u, report_kind::stalled);
     return false;
@@ -330,6 +337,8 @@ void processing_units::flush_one(send_unit& u) {
     to_.messages.may_complete(qps_[u.grant.qpn]);
     return units_.end_turn(u, report_kind::stalled);
   }
+  // Responses to READs that are flushed may still be on their way to memory, which is software's with the completion.
+  if (qps_[u.grant.qpn].under_way.jobs != 0) return;  // reports of scatter tick us
   if (!u.at_wqe.current || u.at_wqe.index != c.next_wqe) {
     u.at_wqe.current = false;
     if (!load(u)) return;

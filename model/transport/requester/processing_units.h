@@ -87,6 +87,10 @@ class processing_units {
   void take_addresses();
   /// A step of each unit that can go on.
   void work();
+  /// At the end of each tick: contexts have moved behind work(), and units that wait for one ask anew at the next edge.
+  void look_again() const {
+    if (sim::seldom(missing_ != 0) && contexts_.progress() != missing_since_) owner_.wake_next();
+  }
 
  private:
   void end_service();

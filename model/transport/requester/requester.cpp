@@ -45,7 +45,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       processing_(*this, config_, settings_, spans,
                   {grant_in, report_out, address_in, descriptor_out, descriptor_in, keys}, qps_, contexts_, units_,
                   {messages_, go_back_, completions_, drained_, credits_, pacing_, departures_}, next_packet_),
-      control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
+      control_(*this, config_, settings_, {error_in, lost_in, grant_in, event_out}, qps_, contexts_,
                {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
                 resumes_, credits_, diagnostics_}) {
   show_inputs();
@@ -109,6 +109,7 @@ void requester::tick() {
   resumes_.push();
   timers_.send();
   processing_.reader().listen(control_.halting());
+  processing_.look_again();
   const sim::cycle_t next = limiter_.earliest();
   if (next != sim::never) wake_at(std::max(next, edge() + 1));
 }

@@ -144,7 +144,8 @@ struct alignas(sim::cache_line) qp_runtime {
   bool failing = false;        ///< the tail of the messages ends in error
   /// Of control.
   struct {
-    bool halting = false, halted = false, discard = false;
+    bool halting = false, halted = false;
+    bool discard = false;   ///< of the last halt, until it is released
     bool flushing = false;  ///< halting: only the context's way back to ICM is left
   } stop;
   /// Of acknowledgement or RNR.
