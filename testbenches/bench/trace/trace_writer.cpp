@@ -59,6 +59,9 @@ char* put_time(char* at, sim::time_ps ps) {
   return at + 1;
 }
 
+/// To the nearest nanosecond, in picoseconds.
+sim::time_ps whole_ns(sim::time_ps ps) { return (ps + sim::ps_per_ns / 2) / sim::ps_per_ns * sim::ps_per_ns; }
+
 }  // namespace
 
 trace_writer::trace_writer(const std::string& file, const std::string& title) : file_(file) {
@@ -140,11 +143,21 @@ trace_writer::place trace_writer::slice(kind of, sim::time_ps begin, sim::time_p
   }
   const std::string& head = head_of(k, t, row);
   ++events_;
-  char* at = put_time(put(file_.room(), head), begin - origin_);
-  at = put_time(put(at, ",\"dur\":"), end - begin);
-  at = put(put(put(at, ",\"args\":{"), details), "}}");
-  file_.advance(at);
+  const sim::time_ps shown = whole_ns(begin - origin_);
+  char* at = put_time(put(file_.room(), head), shown);
+  at = put_time(put(at, ",\"dur\":"), whole_ns(end - origin_) - shown);
+  at = put(put_exact(put(at, ",\"args\":{"), begin, end), details);
+  file_.advance(put(at, "}}"));
   return {t.of, t.threads[row], begin};
+}
+
+/// What whole nanoseconds leave out, as JSON.
+char* trace_writer::put_exact(char* at, sim::time_ps begin, sim::time_ps end) const {
+  const sim::time_ps from = begin - origin_, shown = whole_ns(from);
+  at = put(put(put(at, "\"ps\":"), end - begin), ",");
+  if (from == shown) return at;
+  at = from < shown ? put(at, "\"off\":-") : put(at, "\"off\":");
+  return put(put(at, from < shown ? shown - from : from - shown), ",");
 }
 
 /// An asynchronous event of the first row.
@@ -157,8 +170,8 @@ void trace_writer::slice_beside_rows(const known_kind& k, track& t, sim::time_ps
     at = put(put(at, first ? "b" : "e"), "\",\"pid\":");
     at = put(put(put(at, std::uint64_t{t.of}), ",\"tid\":"), std::uint64_t{thread});
     at = put(put(put(at, ",\"cat\":\"overlapping\",\"id\":"), async_), ",\"name\":");
-    at = put_time(put(put(at, k.name), ",\"ts\":"), (first ? begin : end) - origin_);
-    if (first) at = put(put(put(at, ",\"args\":{"), details), "}");
+    at = put_time(put(put(at, k.name), ",\"ts\":"), whole_ns((first ? begin : end) - origin_));
+    if (first) at = put(put(put_exact(put(at, ",\"args\":{"), begin, end), details), "}");
     end_event(at);
   }
 }
@@ -170,7 +183,7 @@ void trace_writer::arrow(const place& from, const place& to) {
     char* at = put(begin_event(), p == &from ? "\"ph\":\"s\",\"id\":" : "\"ph\":\"f\",\"bp\":\"e\",\"id\":");
     at = put(put(at, arrows_), ",\"pid\":");
     at = put(put(put(at, std::uint64_t{p->of}), ",\"tid\":"), std::uint64_t{p->row});
-    at = put_time(put(at, ",\"ts\":"), p->begin - origin_);
+    at = put_time(put(at, ",\"ts\":"), whole_ns(p->begin - origin_));
     end_event(put(at, ",\"cat\":\"frame\",\"name\":\"frame\""));
   }
 }

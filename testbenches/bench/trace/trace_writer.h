@@ -15,9 +15,12 @@
 
 namespace rnic::bench {
 
-/// A JSON object with one event a line. Times are microseconds with six decimals, which are picoseconds. Processes are
-/// hosts and switches, threads are blocks: what does not fit on a block's first row is on "BLOCK #2", and so on. What
-/// finds no row (lanes::most) is an asynchronous event of the first one.
+/// A JSON object with one event a line. Times of slices and arrows are whole nanoseconds: Perfetto rounds begin and
+/// length of a slice each by itself, so that of two that follow one another with more decimals one may begin before the
+/// end of the other. `ps` of a slice is how long it lasts exactly, `off` by how many picoseconds it begins later than
+/// is shown, where that is not 0. Times of counters have six decimals, which are picoseconds. Processes are hosts and
+/// switches, threads are blocks: what does not fit on a block's first row is on "BLOCK #2", and so on. What finds no
+/// row (lanes::most) is an asynchronous event of the first one.
 class trace_writer {
  public:
   using process = std::uint32_t;  ///< from 1
@@ -40,7 +43,7 @@ class trace_writer {
   block add_block(process of, const std::string& name);
   kind add_kind(block on, const std::string& name);
   gauge add_gauge(process of, const std::string& name);
-  /// `details` is JSON, "key":value,..., of at most most_details bytes. Of no time: not written.
+  /// `details` is JSON, "key":value,..., of 1 to most_details bytes. Of no time: not written.
   place slice(kind of, sim::time_ps begin, sim::time_ps end, std::string_view details);
   static constexpr std::size_t most_details = 512;
   void arrow(const place& from, const place& to);
@@ -64,6 +67,7 @@ class trace_writer {
     std::vector<std::string> heads;  // by row: an event until its time
   };
   char* begin_event();
+  char* put_exact(char* at, sim::time_ps begin, sim::time_ps end) const;
   void slice_beside_rows(const known_kind& k, track& t, sim::time_ps begin, sim::time_ps end, std::string_view details);
   const std::string& head_of(known_kind& k, track& t, std::size_t row);
   void end_event(char* at);

@@ -72,6 +72,7 @@ class Traces(Checks):
         self.expect(all("low resolution" in w for w in trace.read["warnings"]), "%s: the viewer warns: %s" %
                     (what, trace.read["warnings"][:3]))
         self.expect(trace.read["overlapping"] == 0, "%s: %d slices lie in others" % (what, trace.read["overlapping"]))
+        self.expect(trace.read["inexact"] == 0, "%s: %d slices are not what they say" % (what, trace.read["inexact"]))
         told = result["trace"]
         self.expect(told["messages"] == len(trace.messages) and told["not_followed"] == 0,
                     "%s: %s, read %d" % (what, told, len(trace.messages)))

@@ -27,21 +27,27 @@ options.shiftWorldToZero = false;
 new tr.importer.Import(model, options).importTraces([text]);
 
 const picoseconds = (ms) => Math.round(ms * 1e9);
-const out = {warnings: model.importWarnings.map((w) => w.message), processes: {}, arrows: [], overlapping: 0};
+// Shown are whole nanoseconds; a slice says what they leave out.
+const exact = (s) => {
+  const begin = picoseconds(s.start) + (s.args.off || 0), end = begin + s.args.ps;
+  const shownEnd = picoseconds(s.start) + picoseconds(s.duration);
+  if (Math.abs(s.args.off || 0) > 500 || Math.abs(end - shownEnd) > 500) ++out.inexact;
+  return [s.title, begin, s.args.ps, s.args.m, s.args];
+};
+const out = {warnings: model.importWarnings.map((w) => w.message), processes: {}, arrows: [], overlapping: 0, inexact: 0};
 const placeOf = new Map();
 for (const p of Object.values(model.processes)) {
   const process = out.processes[p.name] = {threads: {}, counters: {}};
   for (const t of Object.values(p.threads)) {
-    const slices = [];
-    for (const s of t.sliceGroup.slices) {
-      placeOf.set(s, p.name + ' ' + t.name);
-      slices.push([s.title, picoseconds(s.start), picoseconds(s.duration), s.args.m, s.args]);
+    for (const s of t.sliceGroup.slices) placeOf.set(s, p.name + ' ' + t.name);
+    // Those of one row follow one another, as they are shown and as they are.
+    const shown = t.sliceGroup.slices.map((s) => [s.title, picoseconds(s.start), picoseconds(s.duration)]);
+    const slices = t.sliceGroup.slices.map(exact);
+    for (const all of [shown, slices]) {
+      all.sort((a, b) => a[1] - b[1] || a[2] - b[2]);
+      all.forEach((s, i) => { if (i !== 0 && s[1] < all[i - 1][1] + all[i - 1][2]) ++out.overlapping; });
     }
-    // Those of one row follow one another.
-    slices.sort((a, b) => a[1] - b[1]);
-    slices.forEach((s, i) => { if (i !== 0 && s[1] < slices[i - 1][1] + slices[i - 1][2]) ++out.overlapping; });
-    for (const s of t.asyncSliceGroup.slices) slices.push([s.title, picoseconds(s.start), picoseconds(s.duration), s.args.m, s.args]);
-    process.threads[t.name] = slices;
+    process.threads[t.name] = slices.concat(t.asyncSliceGroup.slices.map(exact));
   }
   for (const c of Object.values(p.counters)) {
     const series = c.series[0];

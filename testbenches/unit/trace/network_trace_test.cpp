@@ -40,10 +40,14 @@ struct read_trace {
                         e["args"]["value"].dump());
       if (e["ph"] == "M" || e["ph"] == "C") continue;
       const std::string row = process + " " + threads[e["tid"]];
-      if (e["ph"] == "X")
-        slices.insert(row + ": " + e["name"].get<std::string>() + " " + us(e["ts"]) + "+" + us(e["dur"]) + " " +
-                      e["args"].dump());
-      else
+      if (e["ph"] == "X") {
+        nlohmann::json details = e["args"];
+        const std::string lasts = details["ps"].dump();
+        const std::string begin = std::to_string(std::stoll(us(e["ts"])) + details.value("off", 0));
+        details.erase("ps");
+        details.erase("off");
+        slices.insert(row + ": " + e["name"].get<std::string>() + " " + begin + "+" + lasts + " " + details.dump());
+      } else
         arrows.push_back(e["ph"].get<std::string>() + e["id"].dump() + " " + row + " " + us(e["ts"]));
     }
   }
@@ -130,8 +134,8 @@ TEST_F(NetworkTrace, AMessageIsASliceForEachStage) {
              R"(cables cable: light 1070+20 {"m":1})", R"(b adapter.port1: wire 1090+10 {"m":1})",
              R"(a processor: poll 1100+40 {"m":1})", R"(b root_complex: memory write 1100+80 {"beside":true,"m":1})",
              R"(a adapter.requester: complete 1090+110 {"beside":true,"m":1})"}));
-  EXPECT_EQ(got.arrows, (std::vector<std::string>{"s1 a adapter.port1 1060", "f1 b adapter.port1 1090",
-                                                  "s2 b adapter.port1 1090", "f2 a processor 1100"}));
+  EXPECT_EQ(got.arrows, (std::vector<std::string>{"s1 a adapter.port1 1000", "f1 b adapter.port1 1000",
+                                                  "s2 b adapter.port1 1000", "f2 a processor 1000"}));
 }
 
 TEST_F(NetworkTrace, FailuresAndWhatDoesNotEndAreSaid) {

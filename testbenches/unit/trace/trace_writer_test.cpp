@@ -38,7 +38,7 @@ nlohmann::json written(const std::string& name) {
   const auto sent = w.add_kind(port, "mac tx"), nothing = w.add_kind(port, "nothing"), wire = w.add_kind(peer, "wire");
   const auto from = w.slice(sent, 1'000'001, 3'500'000, "\"m\":1");
   w.slice(sent, 2'000'000, 4'000'000, "\"m\":2");
-  EXPECT_EQ(w.slice(nothing, 5'000'000, 5'000'000, "").row, 0u);
+  EXPECT_EQ(w.slice(nothing, 5'000'000, 5'000'000, "\"m\":1").row, 0u);
   w.arrow(from, w.slice(wire, 4'000'000, 123'456'789'012'345, "\"m\":1"));
   w.counter(w.add_gauge(host, "queue bytes"), 2'000'010, 77);
   w.close();
@@ -55,7 +55,7 @@ nlohmann::json written(const std::string& name) {
   return nlohmann::json::parse(text);
 }
 
-TEST(TraceWriter, TimesArePicosecondsAndOverlappingSlicesHaveRows) {
+TEST(TraceWriter, TimesAreNanosecondsAndOverlappingSlicesHaveRows) {
   const nlohmann::json j = written("plain.json");
   EXPECT_EQ(j["otherData"]["title"], "a \"title\"");
   std::vector<nlohmann::json> slices, arrows;
@@ -67,14 +67,38 @@ TEST(TraceWriter, TimesArePicosecondsAndOverlappingSlicesHaveRows) {
     }
   }
   ASSERT_EQ(slices.size(), 3u);
-  EXPECT_EQ(slices[0]["ts"].get<double>(), 0.000001);
-  EXPECT_EQ(slices[0]["dur"].get<double>(), 2.499999);
+  EXPECT_EQ(slices[0]["ts"].get<double>(), 0.0);
+  EXPECT_EQ(slices[0]["dur"].get<double>(), 2.5);
+  EXPECT_EQ(slices[0]["args"].dump(), R"({"m":1,"off":1,"ps":2499999})");
+  EXPECT_EQ(slices[1]["args"].dump(), R"({"m":2,"ps":2000000})");
   EXPECT_NE(slices[0]["tid"], slices[1]["tid"]);
-  EXPECT_EQ(slices[2]["dur"].get<double>(), 123456785.012345);
+  EXPECT_EQ(slices[2]["dur"].get<double>(), 123456785.012);
+  EXPECT_EQ(slices[2]["args"]["ps"], 123456785012345);
   ASSERT_EQ(arrows.size(), 2u);
   EXPECT_EQ(arrows[0]["id"], arrows[1]["id"]);
   EXPECT_EQ(arrows[0]["ts"], slices[0]["ts"]);
   EXPECT_EQ(arrows[1]["pid"], 2);
+}
+
+// As whole nanoseconds they follow one another as they do.
+TEST(TraceWriter, SlicesThatFollowOneAnotherDoSoWhenRounded) {
+  const std::string file = file_for("rounded.json");
+  trace_writer w(file, "");
+  const auto kind = w.add_kind(w.add_block(w.add_process("h1"), "b"), "s");
+  for (sim::time_ps i = 0; i < 2'000; ++i) w.slice(kind, i * 777, (i + 1) * 777, "\"m\":1");
+  w.close();
+  sim::time_ps end = 0;
+  const nlohmann::json j = nlohmann::json::parse(text_of(file));
+  for (const nlohmann::json& e : j["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    const auto begin = static_cast<sim::time_ps>(std::llround(e["ts"].get<double>() * 1e6));
+    EXPECT_EQ(begin, end);
+    EXPECT_EQ(begin % 1'000, 0u);
+    EXPECT_EQ(e["args"]["ps"], 777);
+    EXPECT_EQ((static_cast<std::int64_t>(begin) + e["args"].value("off", 0)) % 777, 0);
+    end = begin + static_cast<sim::time_ps>(std::llround(e["dur"].get<double>() * 1e6));
+  }
+  EXPECT_EQ(end, 1'554'000u);
 }
 
 TEST(TraceWriter, NameThatEndsInGzIsCompressed) {
@@ -118,10 +142,10 @@ TEST(TraceWriter, NothingIsBeforeTheOrigin) {
   w.set_origin(1'000'000);
   const auto host = w.add_process("h1"), other = w.add_process("h2");
   const auto block = w.add_block(host, "b"), peer = w.add_block(other, "b");
-  EXPECT_EQ(w.slice(w.add_kind(block, "before"), 999'999, 2'000'000, "").row, 0u);
-  const auto at = w.slice(w.add_kind(block, "at"), 1'000'000, 2'000'000, "");
+  EXPECT_EQ(w.slice(w.add_kind(block, "before"), 999'999, 2'000'000, "\"m\":1").row, 0u);
+  const auto at = w.slice(w.add_kind(block, "at"), 1'000'000, 2'000'000, "\"m\":1");
   EXPECT_NE(at.row, 0u);
-  const auto there = w.slice(w.add_kind(peer, "there"), 1'500'000, 2'000'000, "");
+  const auto there = w.slice(w.add_kind(peer, "there"), 1'500'000, 2'000'000, "\"m\":1");
   w.arrow(at, there);
   w.arrow(there, at);
   w.counter(w.add_gauge(host, "c"), 0, 3);
