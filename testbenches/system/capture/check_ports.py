@@ -19,7 +19,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
 from faults import run_checks  # noqa: E402
-from network_checks import Checks  # noqa: E402
+from network_checks import Checks, exact_times  # noqa: E402
 
 NAMES = ["frame.time_epoch", "frame.interface_name", "frame.packet_flags_direction", "frame.md5_hash", "frame.len",
          "frame.comment", "infiniband.bth.opcode", "macc.opcode", "infiniband.bth.m"]
@@ -177,10 +177,11 @@ def compare(c, what, frames, path):
         if e["ph"] != "X":
             continue
         row, m = rows[e["pid"], e["tid"]].split(" #")[0], e["args"]["m"]
+        begin, lasts = exact_times(e)
         if row.startswith("messages of "):
-            begins[m] = (round(e["ts"] * 10**6), e["args"]["qpn"], e["args"]["index"], names[e["pid"]])
+            begins[m] = (begin, e["args"]["qpn"], e["args"]["index"], names[e["pid"]])
         else:
-            ways[m].append((round(e["ts"] * 10**6), e["name"], round(e["dur"] * 10**6)))
+            ways[m].append((begin, e["name"], lasts))
     origins, compared = set(), 0
     for f in frames:
         m = f.comment

@@ -100,3 +100,8 @@ def dropped(result, kind="drop_"):
 
 def total(result, ending):
     return sum(v for n, v in result["counters"].items() if n.endswith(ending))
+
+
+def exact_times(event):
+    """Begin and length of a slice of a trace, in picoseconds: what is shown are whole nanoseconds."""
+    return round(event["ts"] * 1e6) + event["args"].get("off", 0), event["args"]["ps"]

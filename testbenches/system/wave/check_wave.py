@@ -16,7 +16,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "fabric"), os.path.dirname(HERE)]
 from faults import run_checks  # noqa: E402
-from network_checks import Checks, mixed_loop  # noqa: E402
+from network_checks import Checks, exact_times, mixed_loop  # noqa: E402
 from waves import Wave  # noqa: E402
 
 READER, WRONG = sys.argv.pop(1), os.path.abspath(sys.argv.pop(1))
@@ -201,7 +201,7 @@ def compare_passages(c, wave, trace, passages, number):
     for e in events:
         if e.get("ph") != "X":
             continue
-        at = round(e["ts"] * 1e6) + round(e["dur"] * 1e6)
+        at = sum(exact_times(e))
         row = names[e["pid"], e["tid"]].split(" #")[0]
         ends[names[e["pid"], None], row, e["name"]].append(at)
         followed[e["args"]["m"]].append((names[e["pid"], None], row, e["name"], at))
