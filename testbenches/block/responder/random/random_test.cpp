@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The responder with neighbours and traffic of many seeds (README.md).
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "testbenches/block/responder/random/run.h"
+
+namespace rnic::transport::random_test {
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+/// f(seed) for seeds from 1 on and those that have found something before, or for those of the environment. It says
+/// what is wrong, if anything.
+template <class F>
+void for_seeds(std::uint64_t count, std::vector<std::uint64_t> seeds, F f) {
+  const std::uint64_t first = from_environment("RNIC_RANDOM_FIRST_SEED", 1);
+  const std::uint64_t chosen = from_environment("RNIC_RANDOM_SEEDS", 0);
+  if (chosen != 0) seeds.clear();
+  for (std::uint64_t seed = first; seed != first + (chosen != 0 ? chosen : count); ++seed) seeds.push_back(seed);
+  for (const std::uint64_t seed : seeds) {
+    const std::string wrong = f(seed);
+    if (!wrong.empty()) ADD_FAILURE() << "seed " << seed << ": " << wrong;
+  }
+}
+
+/// What is wrong with a run that sleeps, with one that ticks every block at every edge, with one that ticks the blocks
+/// of an edge in another order; or what differs between them.
+std::string fault_in_any_mode(std::uint64_t seed, kind_of_run kind) {
+  const outcome asleep = run(seed, kind, {});
+  if (!asleep.faults.empty()) return asleep.faults.front();
+  const std::string ticked = first_difference(asleep, run(seed, kind, {true, 0}));
+  if (!ticked.empty()) return "with every block at every edge, " + ticked;
+  const std::string shuffled = first_difference(asleep, run(seed, kind, {false, seed + 1}));
+  return shuffled.empty() ? "" : "with blocks in another order, " + shuffled;
+}
+
+TEST(responder_random, requests_have_the_results_of_the_reference) {
+  // 1554: who waits for a context held a port of it.
+  for_seeds(120, {1554}, [](std::uint64_t seed) {
+    const outcome o = run(seed, kind_of_run::requests, {});
+    return o.faults.empty() ? "" : o.faults.front();
+  });
+}
+
+TEST(responder_random, sleep_and_order_of_blocks_are_invisible) {
+  // 363: a receive that UC gives back was completed late. 1573: nobody woke a packet behind an answer.
+  for_seeds(40, {363, 1573}, [](std::uint64_t seed) { return fault_in_any_mode(seed, kind_of_run::requests); });
+}
+
+TEST(responder_random, chaos_ends_and_leaves_nothing_behind) {
+  // 934: a halt of a queue pair that failed meanwhile did not end.
+  for_seeds(60, {934}, [](std::uint64_t seed) { return fault_in_any_mode(seed, kind_of_run::chaos); });
+}
+
+}  // namespace
+}  // namespace rnic::transport::random_test
