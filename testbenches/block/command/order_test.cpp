@@ -21,7 +21,7 @@ namespace {
 class host final : public sim::clocked_block {
  public:
   explicit host(sim::clock_domain& core) : clocked_block("host", core), mmio(*this) {
-    for (const sim::cycle_t at : {10, 11, 30}) wake_at(at);
+    for (const sim::cycle_t at : {10u, 11u, 30u}) wake_at(at);
   }
   sim::fifo_out<pcie::mmio_write> mmio;
   command_block* registers = nullptr;

@@ -225,7 +225,7 @@ TEST(mac_arbitration, a_reset_forgets_what_classes_have_had) {
   unsigned of_one = 0, all = 0;
   for (std::size_t i = 100; i < t.log.notes.size(); ++i, ++all) of_one += t.log.notes[i].priority == 1 ? 1 : 0;
   ASSERT_GT(all, 80u);
-  EXPECT_NEAR(of_one, all / 2, 2);
+  EXPECT_NEAR(of_one, all / 2.0, 2);
 }
 
 /// 10 Gb/s, frames of 9 KB, which last 7.2 us: the class of the first group gets the 4.5 Gb/s that it may have, though
