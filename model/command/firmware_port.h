@@ -52,7 +52,8 @@ class firmware_processor_if {
 ///
 /// Ports: requests of the processor; the internal register bus (a load in cr_read_cycles, a store in cr_write_cycles,
 /// seen by the blocks from their next edge on); jobs to firmware_dma, set up in dma_start_cycles, and their answers;
-/// notices of the blocks, which are the processor's interrupt lines. Stalls: the request, by the DMA that it waits for.
+/// notices of the blocks, which are the processor's interrupt lines: all that have moved are seen at once. Stalls: the
+/// request, by the DMA that it waits for.
 class firmware_port : public sim::clocked_block {
  public:
   struct config {

@@ -24,21 +24,22 @@ bool ingress::admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t n
   buffer& b = buffers_[priority];
   if (b.bytes + size > bytes_ || b.frames.full()) return false;
   b.frames.push(std::move(frame));
-  b.bytes += size;
-  b.max_bytes = std::max(b.max_bytes, b.bytes);
-  const auto bit = static_cast<std::uint8_t>(1u << priority);
-  waiting_ |= bit;
-  if (b.bytes > xoff_) above_ |= bit;
+  waiting_ |= static_cast<std::uint8_t>(1u << priority);
+  occupy(priority, size);
   return true;
+}
+
+void ingress::occupy(unsigned priority, std::uint32_t bytes) {
+  buffer& b = buffers_[priority];
+  b.bytes += bytes;
+  b.max_bytes = std::max(b.max_bytes, b.bytes);
+  if (b.bytes > xoff_) above_ |= static_cast<std::uint8_t>(1u << priority);
 }
 
 std::uint32_t ingress::keep(unsigned priority, std::uint32_t size, sim::cycle_t now) {
   settle(now);
-  buffer& b = buffers_[priority & 7u];
-  if (b.bytes + size > bytes_) return 0;
-  b.bytes += size;
-  b.max_bytes = std::max(b.max_bytes, b.bytes);
-  if (b.bytes > xoff_) above_ |= static_cast<std::uint8_t>(1u << (priority & 7u));
+  if (buffers_[priority & 7u].bytes + size > bytes_) return 0;
+  occupy(priority & 7u, size);
   return size;
 }
 

@@ -64,6 +64,7 @@ class ingress {
     payload::departure what;
     std::uint32_t gone = 0;  // of what.bytes
   };
+  void occupy(unsigned priority, std::uint32_t bytes);
   void release(unsigned priority, std::uint32_t bytes);
   struct buffer {
     sim::ring<payload::frame_ptr> frames;

@@ -141,7 +141,7 @@ struct alignas(sim::cache_line) qp_runtime {
   bool unwalked = false;       ///< it is in error, and go-back has not found the first message that did not complete
   bool kept_for_back = false;  ///< go-back has its context pinned
   bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
-  bool failing = false;        ///< the tail of the messages ends in error
+  bool failing = false;        ///< a message ends in error, when those before it are complete
   /// Of control.
   struct {
     bool halting = false, halted = false;
