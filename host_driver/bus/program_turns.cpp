@@ -2,6 +2,7 @@
 #include "host_driver/bus/program_turns.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rnic::host_driver {
 
@@ -51,33 +52,40 @@ bool program_turns::is_first(const turn& t, sim::time_ps now) const {
 }
 
 sim::time_ps program_turns::go_on(sim::time_ps now) {
+  const turn* first = nullptr;
   sim::time_ps next = no_time;
-  for (turn* t : waiting_) {
+  for (const turn* t : waiting_) {
     if (t->goes_on_ == nullptr) continue;
-    if (t->due_ <= now)
-      t->goes_on_->notify();
-    else
-      next = std::min(next, t->due_);
+    const bool before = t->due_ <= now && (first == nullptr || t->number_ < first->number_);
+    if (const turn* later = before ? std::exchange(first, t) : t; later != nullptr)
+      next = std::min(next, std::max(later->due_, now));
   }
+  if (first != nullptr) first->goes_on_->notify();
   return next;
 }
 
 void program_turns::turn::wait(sim::time_ps until) {
   due_ = until;
-  if (due_ > kernel_time()) among_.base_.apart().keep_programs() ? wait_apart() : wait_in_kernel();
-  while (!among_.is_first(*this, kernel_time())) sc_core::wait(sc_core::SC_ZERO_TIME);
+  if (const sim::time_ps now = among_.base_.now_ps(); among_.base_.apart().keep_programs()) {
+    if (due_ > now || !among_.is_first(*this, now)) wait_apart(std::max(due_, now));
+  } else {
+    if (due_ > kernel_time()) wait_in_kernel();
+    while (!among_.is_first(*this, kernel_time())) sc_core::wait(sc_core::SC_ZERO_TIME);
+  }
   due_ = no_time;
 }
 
-void program_turns::turn::wait_apart() {
+/// It goes on as the first of those that are due.
+void program_turns::turn::wait_apart(sim::time_ps until) {
   if (among_.unused_.empty()) {
     among_.events_.push_back(std::make_unique<sc_core::sc_event>());
     among_.unused_.push_back(among_.events_.back().get());
   }
   goes_on_ = among_.unused_.back();
   among_.unused_.pop_back();
-  among_.base_.apart().due(among_.partition_, due_);
+  among_.base_.apart().due(among_.partition_, until);
   sc_core::wait(*goes_on_);
+  among_.base_.apart().resumed(among_.partition_);
   among_.unused_.push_back(goes_on_);
   goes_on_ = nullptr;
 }

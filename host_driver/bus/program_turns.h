@@ -16,7 +16,8 @@ namespace rnic::host_driver {
 /// The order of the programs (SC_THREADs) of one host that go on at the same time: the one that began to wait first is
 /// the first, and edges of that instant come before them all. The SystemC kernel has an order of its own, which depends
 /// on all that it has been asked for so far; what programs see must not, or it would not be the same without
-/// timebase::options::run_ahead. They wait in the kernel, or apart from it where partitions are (sim::windows).
+/// timebase::options::run_ahead. They wait in the kernel, or apart from it where partitions are (sim::windows), and
+/// then go on at the time of their host, to which the kernel has not come yet.
 class program_turns : private sim::program_list {
  public:
   class turn;
@@ -61,7 +62,7 @@ class program_turns : private sim::program_list {
     friend class program_turns;
     friend class alarm;
     void wait_in_kernel();
-    void wait_apart();
+    void wait_apart(sim::time_ps until);
     program_turns& among_;
     alarm* alarm_;
     std::uint64_t number_;

@@ -17,8 +17,6 @@ constexpr std::uint32_t msix_enable = 1u << 31,
 constexpr unsigned msix_entry_bytes = 16;
 constexpr unsigned max_vectors = 2048;
 
-std::uint64_t now() { return sc_core::sc_time_stamp().value(); }
-
 }  // namespace
 
 systemc_bus::systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory,
@@ -33,7 +31,7 @@ bool systemc_bus::wait_until(program_turns::alarm& alarm, std::uint64_t deadline
   program_turns::turn mine(turns_, &alarm);
   do {
     base_.leave();
-    if (now() >= deadline) return false;
+    if (now_ps() >= deadline) return false;
     mine.wait(deadline);
   } while (!done());
   return true;
@@ -169,7 +167,7 @@ void systemc_bus::sleep_ps(std::uint64_t ps) {
 void systemc_bus::run_ahead(bool on) {
   if (shared_) return;
   runs_ahead_ = on;
-  if (!on && now_ps() != now())
+  if (!on && now_ps() != sc_core::sc_time_stamp().value())
     pass(0);
   else
     base_.leave();

@@ -200,6 +200,17 @@ void network::run_apart() {
     base_.parts().set_hub(w.out, w.in);
   else
     base_.parts().set_lookahead(std::min(w.out, w.in));
+  base_.apart().serve_with(threads_to_use());
+}
+
+/// A window is worth the meeting of threads behind it where each has several hosts.
+unsigned network::threads_to_use() const {
+  constexpr std::size_t hosts_each = 4;
+  const bool is_alone =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return !n->rtl().empty() || n->has_sockets(); });
+  if (is_alone || spans_.enabled() || spans_.followed() != nullptr) return 1;
+  if (config_.threads != 0) return config_.threads;
+  return static_cast<unsigned>(std::min<std::size_t>(sim::thread_team::processors(), nodes_.size() / hosts_each));
 }
 
 endpoint& network::end(unsigned i, unsigned port) {
@@ -221,7 +232,7 @@ void network::wait_until(sim::time_ps when) {
 void network::wait_until(sim::time_ps when, unsigned host, turn::rank rank,
                          host_driver::program_turns::alarm* or_until) {
   base_.leave();
-  if (when > sc_core::sc_time_stamp().value()) turn(nodes_[host]->turns(), or_until, rank).wait(when);
+  if (when > now_ps()) turn(nodes_[host]->turns(), or_until, rank).wait(when);
 }
 
 void network::run(const std::function<void(unsigned)>& program) {

@@ -54,6 +54,8 @@ struct network_config {
   fabric::fault_plan faults;
   std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
   sim::timebase::options timing;
+  /// That may serve hosts at once, with the same results; 0: as many as there are processors, for enough hosts.
+  unsigned threads = 1;
 };
 /// Announces every parameter of the network.
 void announce(sim::parameter_set& to, network_config& c);
@@ -87,7 +89,7 @@ class network {
   void run(const std::function<void(unsigned)>& program);
   /// For the programs: waits until those of all hosts are here.
   void meet();
-  /// For a process of no host: waits until `when`.
+  /// For a process of no host, or of one that is done with what it does there: waits in the kernel until `when`.
   void wait_until(sim::time_ps when);
   using turn = host_driver::program_turns::turn;
   /// For a program: waits until `when`, or until the alarm rings where there is one, in its turn among those of `host`,
@@ -129,7 +131,7 @@ class network {
   /// ports. Before a program acts on another host's program, which is no matter of hardware, it waits so long.
   sim::time_ps lookahead() const;
   /// From now on hosts may be simulated ahead of each other (sim::partitions), for programs that act on their own host
-  /// only, or after such a wait.
+  /// only, or after such a wait. With network_config::threads, where nothing forbids it: RTL, TLM sockets, spans.
   void run_apart();
   /// What of the network cannot work as it is meant, a line each: headroom that is too small.
   std::vector<std::string> warnings() const;
@@ -150,6 +152,7 @@ class network {
     std::array<std::uint64_t, fabric::priorities> sent{};
     std::array<sim::time_ps, fabric::priorities> since{};
   };
+  unsigned threads_to_use() const;
   void make_switches();
   void make_cables();
   void make_cable(const fabric::network_link& w);

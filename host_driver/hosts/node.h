@@ -140,6 +140,7 @@ class node : public sc_core::sc_module {
   host::root_complex& root() { return root_; }
   /// In order of construction.
   const std::vector<rtl_block>& rtl() const { return rtl_; }
+  bool has_sockets() const { return sockets_ != nullptr; }
 
  private:
   node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& agreed,

@@ -50,6 +50,7 @@ void workload_run::program(unsigned host) {
   if (host == 0 && listeners_.goes_on) watching = sc_core::sc_spawn([this] { watch(); });
   workloads_.join(host);
   end_ = std::max(end_, system_.now_ps());
+  system_.wait_until(system_.now_ps());
   if (watching.valid() && !watching.terminated()) sc_core::wait(watching.terminated_event());
   system_.wait_until(system_.now_ps() + system_.lookahead());
   system_.meet();

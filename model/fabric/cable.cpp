@@ -37,7 +37,23 @@ void cable::follow(sim::span_recorder& spans, const std::string& first, const st
   halves_[1].block = second + "_to_" + first;
 }
 
+/// Its other end, and who looks at it, are of another partition, or of all.
 void cable::end::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
+  if (put_off())
+    waiting_.emplace_back(std::move(frame), last_bit);
+  else
+    enter(std::move(frame), last_bit);
+}
+
+void cable::end::cross() {
+  auto& [frame, last_bit] = waiting_[crossed_++];
+  enter(std::move(frame), last_bit);
+  if (crossed_ != waiting_.size()) return;
+  waiting_.clear();
+  crossed_ = 0;
+}
+
+void cable::end::enter(payload::frame_ptr frame, sim::time_ps last_bit) {
   ++frames;
   for (payload::frame_observer_if* o : owner->observers_) o->observe(from, *frame, frame->stamp, last_bit);
   if (owner->fault_ != nullptr && owner->fault_->on_frame(from, *frame) == cable_fault_if::fate::lose) {

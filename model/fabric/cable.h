@@ -2,11 +2,14 @@
 // A cable between two connectors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/payload/frame_port.h"
+#include "model/sim/crossing.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 
@@ -68,13 +71,19 @@ class cable {
   const std::uint64_t& lost(unsigned from) const { return ends_[from].lost; }
 
  private:
-  class end : public payload::frame_sink_if {
+  class end : public payload::frame_sink_if, private sim::crossing {
    public:
     void deliver(payload::frame_ptr frame, sim::time_ps last_bit) override;
     cable* owner = nullptr;
     unsigned from = 0;
     std::uint64_t frames = 0;
     std::uint64_t lost = 0;
+
+   private:
+    void cross() override;
+    void enter(payload::frame_ptr frame, sim::time_ps last_bit);
+    std::vector<std::pair<payload::frame_ptr, sim::time_ps>> waiting_;  // for cross()
+    std::size_t crossed_ = 0;                                           // of them
   };
   /// The second half of the way, behind the element.
   class half : public payload::frame_sink_if {

@@ -38,6 +38,11 @@ bool is_mac_control(const payload::frame& f) {
          wire::load_be16(f.data() + 2 * address_bytes) == static_cast<std::uint16_t>(wire::ether_type::mac_control);
 }
 
+template <class What>
+void for_each_number(std::uint64_t mask, What what) {
+  for (; mask != 0; mask &= mask - 1) what(static_cast<unsigned>(__builtin_ctzll(mask)));
+}
+
 const switch_config& consistent(const switch_config& c, const std::string& parameters) {
   if (c.ecn.kmin_bytes >= c.ecn.kmax_bytes)
     throw sim::config_error(parameters + ".ecn.kmin_bytes: " + std::to_string(c.ecn.kmin_bytes) +
@@ -76,7 +81,9 @@ network_switch::network_switch(const std::string& name, sim::clock_domain& domai
       pool_(pool),
       forwarding_(cfg.addresses, cfg.seed),
       arrivals_(config_.ports.size()),
-      buffer_(config_.buffer, config_.ports, parameters + ".buffer") {
+      buffer_(config_.buffer, config_.ports, parameters + ".buffer"),
+      arrives_(config_.ports.size()),
+      dues_(config_.ports.size(), ~sim::time_ps{0}) {
   for (unsigned i = 0; i < config_.ports.size(); ++i)
     ports_.push_back(
         std::make_unique<port_state>(this->name() + ".port" + std::to_string(i), *this, config_.ports[i], i));
@@ -117,33 +124,37 @@ void network_switch::announce(sim::statistics& stats) {
 
 void network_switch::tick() {
   for_each(changing_, [this](port_state& p) { take_change(p); });
-  for_each(coming_, [this](port_state& p) {
-    if (!p.inbox.can_pop()) return;
-    const sim::time_ps arrival = p.inbox.front_arrival();
+  const sim::time_ps now = now_ps();
+  for_each_number(coming_, [this, now](unsigned number) {
+    const sim::time_ps arrival = arrives_[number];
+    if (arrival > now) return;
+    port_state& p = *ports_[number];
     take(p, p.inbox.pop(), arrival);
     busy_ |= p.bit();
     touched_ |= p.bit();
-    if (p.inbox.empty()) coming_ &= ~p.bit();
+    if (p.inbox.empty())
+      coming_ &= ~p.bit();
+    else
+      arrives_[number] = p.inbox.front_arrival();
   });
   if (arrivals_.any())
     arrivals_.admit_all([this](edge_arrivals::frame_for& f) {
       queue(*ports_[f.in], *ports_[f.out], std::move(f.frame), f.vlan, f.priority, f.arrival);
     });
-  const sim::time_ps now = now_ps();
-  for_each(busy_, [this, now](port_state& p) {
-    if (p.due <= now) touched_ |= p.bit();
+  for_each_number(busy_, [this, now](unsigned port) {
+    if (dues_[port] <= now) touched_ |= std::uint64_t{1} << port;
   });
   for_each(touched_, [this](port_state& p) { release_what_left(p); });
   look_at_room();
   for_each(touched_, [this](port_state& p) {
     serve(p);
     if (p.pauses.watched()) p.tell_gauges();
-    p.due = due(p);
+    dues_[p.number] = due(p);
     if (!p.is_busy()) busy_ &= ~p.bit();
   });
   touched_ = 0;
   sim::time_ps first = ~sim::time_ps{0};
-  for_each(busy_, [&first](port_state& p) { first = std::min(first, p.due); });
+  for_each_number(busy_, [this, &first](unsigned port) { first = std::min(first, dues_[port]); });
   if (first != ~sim::time_ps{0}) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(first)));
 }
 
@@ -165,6 +176,7 @@ void network_switch::take_change(port_state& p) {
 
 /// Bytes that came or went move the thresholds of all inputs.
 void network_switch::look_at_room() {
+  if (config_.buffer.flow_control == lossless_by::nothing) return;
   for_each(busy_, [this](port_state& p) {
     const std::uint8_t above = buffer_.above(p.number);
     if (above != p.above) touched_ |= p.bit();
@@ -174,8 +186,8 @@ void network_switch::look_at_room() {
 
 void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival) {
   payload::frame& f = *frame;
-  const bool lost = from.cut(f.stamp, arrival);
-  if (!lost && consume_pause(from, f)) return;
+  const bool lost = from.cut(f.stamp, arrival), control = is_mac_control(f);
+  if (control && !lost && consume_pause(from, f)) return;
   ++count_.frames;
   ++from.count.rx_frames;
   from.count.rx_bytes += f.length + fcs_bytes;
@@ -184,7 +196,6 @@ void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_
     return;
   }
   const auto ends = [&from] { ++from.count.ended; };
-  const bool control = is_mac_control(f);
   const bool whole = control || config_.forwarding == forwarding_mode::store_and_forward;
   if (whole && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
     ++from.count.drop_fcs;

@@ -123,6 +123,7 @@ class network_switch final : public sim::clocked_block {
     payload::frame_sink_if& receiver() override { return *this; }
     void attach(payload::frame_sink_if& to) override { line = &to; }
     void deliver(payload::frame_ptr frame, sim::time_ps arrival) override {
+      if (inbox.empty()) owner.arrives_[number] = arrival;
       inbox.push(std::move(frame), arrival);
       owner.coming_ |= bit();
     }
@@ -160,7 +161,6 @@ class network_switch final : public sim::clocked_block {
     sim::time_ps pause_begins = 0;  // the last pause frame: until then it waits for the line, and is the only one
     sim::time_ps lost_at = 0, back_at = 0;  // last time without a cable; back at ~0: it lasts
     std::uint8_t above = 0;
-    sim::time_ps due = ~sim::time_ps{0};  // when time alone gives it something to do; ~0: never
     port_counters count;
     std::array<std::uint64_t, priorities> sent{};
     std::array<sim::gauge, priorities> queued;
@@ -201,6 +201,9 @@ class network_switch final : public sim::clocked_block {
   edge_arrivals arrivals_;
   shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
+  // By port, and side by side, as each tick looks at all that have any.
+  std::vector<sim::time_ps> arrives_;  // when the first of the frames that come in is here
+  std::vector<sim::time_ps> dues_;     // when time alone gives it something to do; ~0: never
   counters count_;
   sim::span_recorder* spans_ = nullptr;
   // Ports that have frames coming in, those with anything to do, and of these those for which it may be something now:

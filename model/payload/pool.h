@@ -2,21 +2,25 @@
 // Pooled, reference-counted objects: steady state allocates nothing (law 13).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "model/sim/seldom.h"
+#include "model/sim/thread_team.h"
 
 namespace rnic::payload {
 
 template <class T>
 class pool;
 
-/// Handle of a pooled object. Copies share it; the last one gives it back to its pool. Not for use between threads of
-/// the operating system.
+/// Handle of a pooled object. Copies share it; the last one gives it back to its pool. Threads of a sim::thread_team
+/// have no copies of each other's.
 template <class T>
 class handle {
  public:
@@ -59,7 +63,8 @@ class handle {
   node* p_ = nullptr;
 };
 
-/// T has a method recycle() that makes a used object as good as new without touching its bulk data.
+/// T has a method recycle() that makes a used object as good as new without touching its bulk data. Threads of a
+/// sim::thread_team may use it at once.
 template <class T>
 class pool {
  public:
@@ -68,31 +73,64 @@ class pool {
   pool& operator=(const pool&) = delete;
 
   handle<T> get() {
-    if (sim::seldom(free_.empty())) grow();
-    node* n = free_.back();
-    free_.pop_back();
+    std::vector<node*>& mine = lists_[sim::thread_team::place()].free;
+    if (sim::seldom(mine.empty())) fill(mine);
+    node* n = mine.back();
+    mine.pop_back();
     n->value.recycle();
     return handle<T>(n);
   }
+  /// While one thread uses it.
   std::size_t allocated() const { return all_.size(); }
-  std::size_t in_use() const { return all_.size() - free_.size(); }
+  std::size_t in_use() const {
+    std::size_t used = all_.size() - shared_.size();
+    for (const list& l : lists_) used -= l.free.size();
+    return used;
+  }
 
  private:
   friend class handle<T>;
   using node = typename handle<T>::node;
-  void give_back(node* n) { free_.push_back(n); }
+  /// What a thread keeps at most for itself: the others may have given what it is short of.
+  static constexpr std::size_t most_kept = 64;
+  struct alignas(64) list {  // a line of a processor's cache
+    std::vector<node*> free;
+  };
+
+  void give_back(node* n) {
+    std::vector<node*>& mine = lists_[sim::thread_team::place()].free;
+    mine.push_back(n);
+    if (sim::seldom(mine.size() == most_kept)) share_half(mine);
+  }
+  static void move_last(std::vector<node*>& from, std::vector<node*>& to, std::size_t count) {
+    to.insert(to.end(), from.end() - static_cast<std::ptrdiff_t>(count), from.end());
+    from.resize(from.size() - count);
+  }
+  /// Those that were used last stay.
+  [[gnu::noinline, gnu::cold]] void share_half(std::vector<node*>& mine) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    shared_.insert(shared_.end(), mine.begin(), mine.begin() + most_kept / 2);
+    mine.erase(mine.begin(), mine.begin() + most_kept / 2);
+  }
+  [[gnu::noinline, gnu::cold]] void fill(std::vector<node*>& mine) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (shared_.empty()) grow();
+    move_last(shared_, mine, std::min(shared_.size(), most_kept / 2));
+  }
   /// By half of what there is: a peak a little above the one before finds room.
-  [[gnu::noinline, gnu::cold]] void grow() {
+  void grow() {
     const std::size_t more = all_.size() < 16 ? 8 : all_.size() / 2;
-    free_.reserve(all_.size() + more);
+    shared_.reserve(all_.size() + more);
     for (std::size_t i = 0; i < more; ++i) {
       all_.push_back(std::make_unique<node>());
       all_.back()->home = this;
-      free_.push_back(all_.back().get());
+      shared_.push_back(all_.back().get());
     }
   }
+  std::array<list, sim::thread_team::most> lists_;  // by place of the thread
+  std::mutex mutex_;
+  std::vector<node*> shared_;  // free, and nobody's
   std::vector<std::unique_ptr<node>> all_;
-  std::vector<node*> free_;
 };
 
 }  // namespace rnic::payload

@@ -59,8 +59,8 @@ class alignas(cache_line) fifo_state {
   std::uint16_t wakes_from_ = 0xffff;  // so many items that a push, or a pop of others, ticks the consumer
   std::uint16_t freed_now_ = 0;        // slots freed in cycle freed_at_, which stay occupied for the rest of it
   cycle_t freed_at_ = never;
-  std::uint64_t* mask_ = &not_shown;  // of the consumer,
-  std::uint64_t mask_bit_ = 1;        // and the channel's bit in it
+  std::uint64_t* mask_ = &mask_bit_;  // of the consumer; of none this, which stays 0:
+  std::uint64_t mask_bit_ = 0;        // the channel's bit in it
 
   // What a push uses.
   channel::usage usage_;
@@ -75,7 +75,6 @@ class alignas(cache_line) fifo_state {
  private:
   fifo_state() = default;
   static const fifo_state unbound;
-  inline static std::uint64_t not_shown;  // written, never read
 };
 template <class T>
 inline const fifo_state<T> fifo_state<T>::unbound{};

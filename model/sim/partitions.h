@@ -26,22 +26,30 @@ class partitions {
   /// Its domains are `first` to `end` - 1, in the order in which they were added.
   using domains = std::pair<std::size_t, std::size_t>;
   static constexpr time_ps never = ~time_ps{0};
+  /// Numbers between the domains of two partitions: what threads write by the number is in cache lines of their own.
+  static constexpr std::size_t apart = 64 / sizeof(time_ps);
+  struct edges {
+    time_ps next = never;  ///< the earliest edge with work, or one before it
+    time_ps last = 0;      ///< the last one that was served
+  };
 
   /// Domains that are added from now on are those of another partition.
   void begin() {
     if (all_.back().first != all_.back().second) {
+      of_domain_.resize(of_domain_.size() + apart, last());  // numbers of no domain
       all_.push_back({of_domain_.size(), of_domain_.size()});
-      edges_.push_back(never);
-      reached_.push_back(0);
+      edges_.emplace_back();
     }
   }
-  void add_domain() {
+  /// Returns its number.
+  std::size_t add_domain() {
     of_domain_.push_back(last());
-    ++all_.back().second;
+    return all_.back().second++;
   }
   /// The partition under construction.
   std::size_t last() const { return all_.size() - 1; }
   std::size_t size() const { return all_.size(); }
+  std::size_t partition_of(std::size_t domain) const { return of_domain_[domain]; }
   const domains& operator[](std::size_t partition) const { return all_[partition]; }
 
   /// 0: no windows.
@@ -62,20 +70,20 @@ class partitions {
   /// A domain now has an edge with work at `when`.
   void request(std::size_t domain, time_ps when) {
     const std::size_t p = of_domain_[domain];
-    edges_[p] = std::min(edges_[p], when);
+    edges_[p].next = std::min(edges_[p].next, when);
     if (open_ && p == served_) return;                                            // which is told when it is left
     if (open_ && served_ == spokes_) hub_end_ = std::min(hub_end_, after(when));  // its answer comes then
     if (p != spokes_) first_ = std::min(first_, when);
   }
-  /// The earliest edge with work of a partition, or of all of them, or one before it.
-  time_ps edge(std::size_t partition) const { return edges_[partition]; }
-  time_ps earliest() const { return *std::min_element(edges_.begin(), edges_.end()); }
-  /// The same of all but the hub, since count_first().
+  /// Of one, which whoever serves it between enter() and leave(), or a thread beside others, leaves as they are then.
+  edges& of(std::size_t partition) { return edges_[partition]; }
+  const edges& of(std::size_t partition) const { return edges_[partition]; }
+  /// The earliest edge with work of all but the hub, since count_first(), or one before it.
   time_ps first() const { return first_; }
   /// They are about to be served in their order; counted() tells the edge that one has then.
   void count_first() { first_ = never; }
-  void counted(std::size_t partition) { first_ = std::min(first_, edges_[partition]); }
-  time_ps hub_edge() const { return spokes_ != size() ? edges_.back() : never; }
+  void counted(std::size_t partition) { first_ = std::min(first_, edges_[partition].next); }
+  time_ps hub_edge() const { return spokes_ != size() ? edges_.back().next : never; }
 
   /// Whether all that partitions do in their window is done, if nothing of them is left to do before `next`.
   bool is_through(time_ps next) const { return next >= end_; }
@@ -107,17 +115,13 @@ class partitions {
   time_ps enter(std::size_t partition) {
     open_ = true;
     served_ = partition;
-    return std::exchange(edges_[partition], never);
+    return std::exchange(edges_[partition].next, never);
   }
   /// When its next edge is, and when its last one was.
   void leave(time_ps next, time_ps now) {
     open_ = false;
-    edges_[served_] = next;
-    reached_[served_] = now;
+    edges_[served_] = {next, now};
   }
-  /// Its last edge that was served.
-  time_ps reached(std::size_t partition) const { return reached_[partition]; }
-
   /// A domain of another partition than that which is being served, if one is.
   bool is_foreign(std::size_t domain) const { return seldom(open_) && of_domain_[domain] != served_; }
   /// Whether a domain may be asked for an edge at `when`: a foreign one has been served up to the end of its window, or
@@ -137,9 +141,8 @@ class partitions {
   time_ps after(time_ps t) const { return t < never - lookahead_ ? t + lookahead_ : never; }
 
   std::vector<domains> all_{{0, 0}};
-  std::vector<time_ps> edges_{never};  // by partition: the earliest edge with work
+  std::vector<edges> edges_{{}};  // by partition
   time_ps first_ = 0;
-  std::vector<time_ps> reached_{0};  // by partition: its last edge that was served
   std::vector<std::size_t> of_domain_;
   time_ps lookahead_ = 0;  // towards the hub, or between any two
   time_ps from_hub_ = 0;

@@ -47,7 +47,10 @@ timebase::timebase(const options& opts) : options_(opts), rng_(opts.shuffle_seed
 
 timebase::~timebase() = default;
 
-time_ps timebase::now_ps() const { return serving_ || ahead_ ? now_ : sc_core::sc_time_stamp().value(); }
+time_ps timebase::now_ps() const {
+  if (const partition_turn* turn = partition_turn::here(); seldom(turn != nullptr)) return turn->now;
+  return serving_ || ahead_ || apart_ ? now_ : sc_core::sc_time_stamp().value();
+}
 
 template <std::size_t... Domains>
 constexpr auto timebase::loops_of(std::index_sequence<Domains...>) {
@@ -55,10 +58,10 @@ constexpr auto timebase::loops_of(std::index_sequence<Domains...>) {
 }
 
 void timebase::add(clock_domain& domain) {
-  domain.index_ = domains_.size();
-  domains_.push_back(&domain);
-  next_edges_.push_back(~time_ps{0});
-  partitions_.add_domain();
+  domain.index_ = partitions_.add_domain();
+  domains_.resize(domain.index_ + 1);
+  domains_.back() = &domain;
+  next_edges_.resize(domains_.size(), ~time_ps{0});
   for (clock_domain* d : domains_)
     if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
   static constexpr auto loops = loops_of(std::make_index_sequence<most_unrolled + 1>{});
@@ -76,6 +79,12 @@ void timebase::remove(deferred_work& work) {
 }
 
 void timebase::request(std::size_t domain, time_ps when) {
+  if (partition_turn* turn = partition_turn::here(); seldom(turn != nullptr)) {
+    RNIC_ASSERT(partitions_.partition_of(domain) == turn->partition,
+                "a partition acts on another one beside all crossings");
+    turn->lowered = std::min(turn->lowered, when);
+    return;
+  }
   partitions_.request(domain, when);
   RNIC_ASSERT(partitions_.can_ask(domain, when), "a partition acts on another one within the lookahead");
   if (partitions_.is_foreign(domain)) return;
@@ -96,6 +105,11 @@ void timebase::schedule(time_ps when) {
 
 void timebase::notify(sc_core::sc_event& event, time_ps when) {
   when = std::max(when, now_ps());
+  if (partition_turn* turn = partition_turn::here(); seldom(turn != nullptr)) {
+    turn->notified.emplace_back(&event, when);
+    turn->horizon = std::min(turn->horizon, when);
+    return;
+  }
   event.notify(sc_core::sc_time::from_value(when - sc_core::sc_time_stamp().value()));
   horizon_ = std::min(horizon_, when);
 }
@@ -114,6 +128,7 @@ bool timebase::may_serve(time_ps next) {
 void timebase::serve() {
   ++activations_;
   now_ = kernel_now_ = sc_core::sc_time_stamp().value();
+  apart_ = false;
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
   horizon_ = 0;
@@ -146,11 +161,12 @@ inline time_ps timebase::serve_due(time_ps now) {
   if constexpr (Domains == any_number) {
     partitions_.open(now, now + 1);
     for (std::size_t p = 0; p != partitions_.size(); ++p) {
-      if (partitions_.edge(p) > now) continue;
-      partitions_.enter(p);
-      partitions_.leave(serve_partition(p, now), now);
+      if (partitions_.of(p).next <= now) {
+        partitions_.enter(p);
+        partitions_.leave(serve_partition(p, now, lowered_), now);
+      }
     }
-    next = partitions_.earliest();
+    for (std::size_t p = 0; p != partitions_.size(); ++p) next = std::min(next, partitions_.of(p).next);
   } else {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i != Domains; ++i) serve_domain(i, now, next);
@@ -168,12 +184,13 @@ time_ps timebase::serve_to_horizon(time_ps next) {
   return next;
 }
 
-/// The edges of one partition that are due at `now`; returns when its next one is.
-time_ps timebase::serve_partition(std::size_t p, time_ps now) {
-  time_ps next = lowered_ = ~time_ps{0};
+/// The edges of one partition that are due at `now`; returns when its next one is. `lowered`: where request() says what
+/// it is asked for.
+time_ps timebase::serve_partition(std::size_t p, time_ps now, time_ps& lowered) {
+  time_ps next = lowered = ~time_ps{0};
   const auto [first, end] = partitions_[p];
   for (std::size_t i = first; i != end; ++i) serve_domain(i, now, next);
-  return std::min(next, lowered_);
+  return std::min(next, lowered);
 }
 
 time_ps timebase::earliest_edge() const { return *std::min_element(next_edges_.begin(), next_edges_.end()); }

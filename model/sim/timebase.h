@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/crossing.h"
 #include "model/sim/parameter.h"
 #include "model/sim/partitions.h"
 #include "model/sim/types.h"
@@ -63,7 +64,7 @@ class timebase {
   timebase& operator=(const timebase&) = delete;
 
   /// Present simulated time. Inside an edge that is served ahead of the kernel, the time of that edge; in a program
-  /// that is ahead of it, that program's.
+  /// that is ahead of it, or apart from it (windows), that program's.
   time_ps now_ps() const;
   /// Lets edges before `until` be served without returning to the kernel, as long as nothing else in it is due: the
   /// results are the same, one activation serves many edges. `until` must not be after the time to which the kernel is
@@ -121,7 +122,7 @@ class timebase {
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
-  time_ps serve_partition(std::size_t p, time_ps now);
+  time_ps serve_partition(std::size_t p, time_ps now, time_ps& lowered);
 
   static constexpr std::size_t any_number = 0;
   static constexpr std::size_t most_unrolled = 8;  // domains with code of their own: two hosts, and more
@@ -149,6 +150,7 @@ class timebase {
   bool serving_ = false;
   bool ended_ = false;  // what the program waits for has happened
   bool ahead_ = false;  // a program runs, at now_, and no notification of an edge before that is under way
+  bool apart_ = false;  // a program of a partition runs, at now_, which is not before the kernel's time
   std::uint64_t activations_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "host_driver/workloads/verb.h"
+#include "model/sim/thread_team.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
 
 namespace rnic::program {
@@ -136,6 +137,16 @@ void add_topology(CLI::App& command, traffic_options& o) {
 void add_capture_at(CLI::App& command, std::string& host) {
   command.add_option("--pcap-at", host, "Host on whose cable --pcap looks (default: the first; of a .pcapng: all)")
       ->type_name("HOST");
+}
+
+void add_threads(CLI::App& command, unsigned& threads) {
+  command
+      .add_option("--threads", threads,
+                  "Processors that simulate hosts at once, with the same results; 0: those that there are, where each\n"
+                  "has hosts enough. One for RTL, --trace, --konata and --wave")
+      ->check(CLI::Range(0u, sim::thread_team::most))
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 void add_trace(CLI::App& command, trace_options& o, bool flows) {

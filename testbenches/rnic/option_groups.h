@@ -30,6 +30,7 @@ void add_bond(CLI::App& command, common_options& o);
 void add_topology(CLI::App& command, traffic_options& o);
 /// Of commands with networks: whose cable --pcap looks at.
 void add_capture_at(CLI::App& command, std::string& host);
+void add_threads(CLI::App& command, unsigned& threads);
 /// --trace and what of the run it shows; `flows`: it may be that of single ones.
 void add_trace(CLI::App& command, trace_options& o, bool flows);
 /// `rates`: with those of all frames beside the file.

@@ -57,6 +57,8 @@ struct traffic_options {
 
 /// A trace of a run (program::run_watch).
 struct trace_options {
+  bool any() const { return !file.empty() || !konata.empty() || !wave.empty(); }
+
   std::string file;                  ///< empty: none
   std::string konata;                ///< log for Konata, empty: none
   double from_us = 0, until_us = 0;  ///< of messages that are posted then, since all hosts are ready; 0: to the end
@@ -203,6 +205,7 @@ struct fabric_options {
   std::string file;        ///< network and flows, or the name of one that comes with the program
   bool print = false;      ///< only shows the file
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
+  unsigned threads = 0;    ///< that serve hosts, 0: as many as there are processors
 };
 
 struct run_options {
@@ -211,6 +214,7 @@ struct run_options {
   std::string file;        ///< the experiment
   bool print = false;      ///< only shows the file
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
+  unsigned threads = 0;    ///< that serve hosts, 0: as many as there are processors
 };
 
 struct compare_options {

@@ -17,6 +17,7 @@ void add_fabric(command_line& line) {
       ->type_name("FILE");
   command.add_flag("--print", o.print, "Show the file, and do nothing else");
   add_capture_at(command, o.capture_at);
+  add_threads(command, o.threads);
   add_trace(command, o.trace, true);
   add_common(command, o.common);
   line.on(command, [&o] { return run_fabric(o); });

@@ -35,6 +35,7 @@ class fabric_run {
   void run(std::string* effective) {
     hosts::network_config config = network_from(options_.common, file_, options_.file, demand{1, 0}, effective);
     capture_at(config, options_.capture_at);
+    config.threads = options_.trace.any() ? 1 : options_.threads;
     hosts::use_huge_pages(static_cast<unsigned>(config.shape.hosts().size()));
     hosts::network network(config);
     network_ = &network;
@@ -83,6 +84,7 @@ class fabric_run {
     sc_core::sc_process_handle watching;
     if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
     flows_->join(host);
+    network_->wait_until(network_->now_ps());
     if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
     end_ = std::max(end_, network_->now_ps());
     network_->wait_until(network_->now_ps() + network_->lookahead());  // then all hosts are at that time

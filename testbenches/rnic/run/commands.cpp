@@ -20,6 +20,7 @@ void add_run(command_line& line) {
       ->type_name("FILE");
   command.add_flag("--print", o.print, "Show the file, and do nothing else");
   add_capture_at(command, o.capture_at);
+  add_threads(command, o.threads);
   add_trace(command, o.trace, true);
   add_common(command, o.common);
   line.on(command, [&command, &line, &o] {
@@ -32,7 +33,7 @@ void add_run(command_line& line) {
     if (!arguments) return run_experiment(o, text);
     // What the user gives beside the file comes behind it.
     arguments->insert(arguments->begin(), "rnic");
-    for (std::string& a : given_arguments(command, {"print", "pcap-at"})) arguments->push_back(std::move(a));
+    for (std::string& a : given_arguments(command, {"print", "pcap-at", "threads"})) arguments->push_back(std::move(a));
     return command_line(o.file + ": " + (*arguments)[1] + ": ").run(*arguments);
   });
 }

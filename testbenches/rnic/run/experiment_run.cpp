@@ -55,6 +55,7 @@ class experiment_run {
   void run() {
     hosts::network_config config = network_from(options_.common, file_, options_.file, demand_of(file_), &effective_);
     capture_at(config, options_.capture_at);
+    config.threads = options_.trace.any() ? 1 : options_.threads;
     if (file_.faults_at >= 0) {
       const auto at = static_cast<unsigned>(file_.faults_at);
       config.sides = std::array<unsigned, 2>{at, at == 0 ? 1u : 0u};

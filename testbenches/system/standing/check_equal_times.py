@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Programs of a host that go on in the same picosecond, in networks that nobody chose: the results are those of one
-activation of the kernel an instant, of hosts that are not served apart, and of blocks that do not sleep.
+activation of the kernel an instant, of hosts that are not served apart, of blocks that do not sleep, and of threads.
 
 usage: check_equal_times.py PROGRAM [--experiments] [--networks N] [--first K] [--jobs J]
 
@@ -25,6 +25,7 @@ VARIANTS = {
     "one activation an instant": ["--set", "sim.run_ahead=false"],
     "not served apart": ["--pcap", "frames.pcap"],
     "every block at every edge, in another order": ["--set", "sim.always_tick=true", "--set", "sim.shuffle_seed=7"],
+    "three threads": ["--threads", "3"],
 }
 TOPOLOGIES = [
     ('kind = "star"\nhosts = 2', 2),

@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <systemc>
 #include <utility>
 #include <vector>
 
+#include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
 #include "model/sim/simulation.h"
 #include "model/sim/timebase.h"
 
@@ -116,6 +121,91 @@ TEST(ProgramTurns, ALongPatienceEndsWithTheAlarmOrInTime) {
   });
   programs::run();
   EXPECT_EQ(p.seen, (order{{1, 600'000'001}, {0, rung}, {1, rung}, {0, 900'000'000}}));
+}
+
+/// A host that is a partition of its own. Its block rings its alarm at each of some edges.
+class host final : public sim::clocked_block {
+ public:
+  program_turns turns;
+  program_turns::alarm alarm;
+  order seen;
+
+  host(const std::string& name, sim::clock_domain& clock, sim::cycle_t every)
+      : clocked_block(name, clock), turns(clock.base()), every_(every) {
+    wake_at(every_);
+  }
+  void note(unsigned who) { seen.emplace_back(who, domain().base().now_ps()); }
+
+ private:
+  void tick() override {
+    alarm.ring(domain().base(), now_ps());
+    wake_at(now() + every_);
+  }
+  sim::cycle_t every_;
+};
+
+struct apart_outcome {
+  std::vector<order> seen;
+  std::uint64_t activations = 0;
+};
+
+/// Three programs a host that meet in the same instants, wait for times that have come, and for what their host tells
+/// them; one of each visits the next host after a lookahead.
+apart_outcome run_apart(bool run_ahead, unsigned threads) {
+  constexpr unsigned hosts = 4;
+  constexpr sim::time_ps lookahead = 50'000, length = 100'000'000;
+  const sim::simulation kernel;
+  sim::timebase::options options;
+  options.run_ahead = run_ahead;
+  sim::timebase base(options);
+  std::vector<std::unique_ptr<sim::clock_domain>> clocks;
+  std::vector<std::unique_ptr<host>> all;
+  for (unsigned i = 0; i < hosts; ++i) {
+    const std::string name = "host" + std::to_string(i);
+    base.parts().begin();
+    clocks.push_back(
+        std::make_unique<sim::clock_domain>(name + "_clock", base, sim::clock_period::from_khz(250'000 + 1'000 * i)));
+    all.push_back(std::make_unique<host>(name, *clocks.back(), 101 + i));
+  }
+  base.parts().set_lookahead(lookahead);
+  base.apart().serve_with(threads);
+  base.run_ahead_until(length);
+  for (unsigned i = 0; i < hosts; ++i)
+    for (unsigned who = 0; who < 3; ++who)
+      sc_core::sc_spawn([&all, &base, i, who] {
+        host &mine = *all[i], &next = *all[(i + 1) % hosts];
+        for (unsigned round = 1;; ++round) {
+          turn t(mine.turns, who == 1 ? &mine.alarm : nullptr);
+          t.wait(who == 1 ? program_turns::no_time : sim::time_ps{round} * 300'000);
+          mine.note(who);
+          t.wait(base.now_ps());  // its turn is the same
+          mine.note(10 + who);
+          if (who != 2) continue;
+          turn(next.turns, nullptr, turn::rank::visitor).wait(base.now_ps() + lookahead);
+          next.note(100 + i);
+          turn(mine.turns, nullptr, turn::rank::visitor).wait(base.now_ps() + lookahead);
+          mine.note(20);
+        }
+      });
+  sc_core::sc_start(sc_core::sc_time::from_value(length));
+  apart_outcome o;
+  for (const auto& h : all) o.seen.push_back(h->seen);
+  o.activations = base.kernel_activations();
+  return o;
+}
+
+TEST(ProgramTurns, ApartFromTheKernelTheyAreTheSame) {
+  const apart_outcome in_kernel = run_apart(false, 1);
+  std::size_t steps = 0;
+  for (const order& seen : in_kernel.seen) {
+    EXPECT_GT(seen.size(), 1'500u);
+    steps += seen.size();
+  }
+  for (const unsigned threads : {1u, 2u, 4u}) {
+    const apart_outcome apart = run_apart(true, threads);
+    EXPECT_EQ(in_kernel.seen, apart.seen) << threads << " threads";
+    EXPECT_LT(apart.activations, steps / 3);  // those of several hosts go on behind one
+  }
 }
 
 }  // namespace

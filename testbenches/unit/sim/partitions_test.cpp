@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <systemc>
@@ -14,6 +15,7 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/crossing.h"
 #include "model/sim/simulation.h"
 #include "model/sim/timebase.h"
 #include "model/sim/timed_inbox.h"
@@ -22,6 +24,7 @@
 namespace rnic::sim::test {
 namespace {
 
+constexpr time_ps runs = 200'000'000;
 constexpr time_ps flight = 90'000;
 constexpr unsigned stations = 5;
 
@@ -39,6 +42,7 @@ class waiter final : public program_list {
     if (!apart_) return sc_core::wait(sc_core::sc_time::from_value(duration), event_);
     base_.apart().due(partition_, due_);
     sc_core::wait(event_);
+    base_.apart().resumed(partition_);
     ++waits_apart;
   }
   /// By a tick.
@@ -67,12 +71,32 @@ class waiter final : public program_list {
   bool apart_ = false;
 };
 
+/// The way of a station's balls into an inbox of another one.
+class way final : private crossing {
+ public:
+  explicit way(timed_inbox<std::uint64_t>& to) : to_(to) {}
+  void send(std::uint64_t value, time_ps arrival) {
+    if (put_off())
+      waiting_.emplace_back(value, arrival);
+    else
+      to_.push(value, arrival);
+  }
+
+ private:
+  void cross() override {
+    to_.push(waiting_.front().first, waiting_.front().second);
+    waiting_.pop_front();
+  }
+  timed_inbox<std::uint64_t>& to_;
+  std::deque<std::pair<std::uint64_t, time_ps>> waiting_;
+};
+
 /// Throws balls to other stations, or to what sorts them, at edges and with destinations that depend on what has come;
 /// tells a program of some of them.
 class station final : public clocked_block {
  public:
   std::vector<std::unique_ptr<timed_inbox<std::uint64_t>>> inboxes;  // by sender
-  std::vector<station*> others;
+  std::vector<std::unique_ptr<way>> ways;                            // to others
   std::vector<record> log;
   waiter told;
   unsigned news = 0;
@@ -102,7 +126,7 @@ class station final : public clocked_block {
       while (inbox->can_pop()) take(inbox->pop());
     if (now() != due_ || now_ps() > 150'000'000) return;
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    others[(state_ >> 33) % others.size()]->inboxes[number_]->push(state_, now_ps() + takes_);
+    ways[(state_ >> 33) % ways.size()]->send(state_, now_ps() + takes_);
     due_ = now() + 1 + (state_ >> 20) % 60 + rests_;
     wake_at(due_);
   }
@@ -129,6 +153,7 @@ struct apart {
   bool has_hub = false;        ///< the last station is the hub: all others throw to it, and it to them
   bool programs_apart = true;  ///< programs do not wait in the kernel
   bool rests = false;          ///< stations hardly do anything but for their programs and for each other
+  unsigned threads = 1;
 };
 
 struct table {
@@ -148,14 +173,16 @@ struct table {
     }
     constexpr unsigned hub = stations - 1;
     for (unsigned i = 0; i < stations; ++i) {
-      all[i]->others = {all[how.has_hub ? hub : (i + 1) % stations].get()};
-      if (how.has_hub && i == hub) all[i]->others = {all[0].get(), all[1].get(), all[2].get(), all[3].get()};
+      std::vector<unsigned> others{how.has_hub ? hub : (i + 1) % stations};
+      if (how.has_hub && i == hub) others = {0, 1, 2, 3};
+      for (const unsigned o : others) all[i]->ways.push_back(std::make_unique<way>(*all[o]->inboxes[i]));
     }
     if (how.has_hub)
       base.parts().set_hub(how.lookahead, flight);
     else
       base.parts().set_lookahead(how.lookahead);
-    base.run_ahead_until(~time_ps{0});
+    base.apart().serve_with(how.threads);
+    base.run_ahead_until(runs);
   }
 };
 
@@ -180,7 +207,7 @@ outcome run(const timebase::options& opts, const apart& how) {
         mine.kick(seen);
       }
     });
-  sc_core::sc_start(sc_core::sc_time(200, sc_core::SC_US));
+  sc_core::sc_start(sc_core::sc_time::from_value(runs));
   for (unsigned i = 0; i < stations; ++i) o.seen[i] = t.all[i]->log;
   o.activations = t.base.kernel_activations();
   for (const auto& c : t.clocks) o.ticks += c->ticks();
@@ -221,6 +248,31 @@ TEST_P(PartitionsApart, EqualTheOrderOfTime) {
   expect_same(in_order, run(stepping, windows), windows, "not ahead of the kernel");
 }
 
+/// More threads than processors, too.
+TEST_P(PartitionsApart, EqualThemselvesServedByThreads) {
+  const auto [hub, rests] = GetParam();
+  timebase::options stepping;
+  stepping.run_ahead = false;
+  for (const bool programs : {false, true})
+    for (const time_ps lookahead : {flight / 2, flight}) {
+      const apart by_one{lookahead, flight, hub, programs, rests};
+      const outcome one = run({}, by_one);
+      for (const unsigned threads : {2U, 3U, 16U}) {
+        if (threads == 16 && lookahead != flight) continue;
+        apart how = by_one;
+        how.threads = threads;
+        const outcome shared = run({}, how);
+        const std::string what = std::to_string(threads) + " threads, " + std::to_string(lookahead) + " ps apart";
+        expect_same(one, shared, how, what);
+        EXPECT_EQ(one.ticks, shared.ticks) << what;
+        EXPECT_EQ(one.waits_apart, shared.waits_apart) << what;
+        if (threads != 3) continue;
+        expect_same(one, run({true, 0}, how), how, what + ", ticked at every edge");
+        expect_same(one, run(stepping, how), how, what + ", not ahead of the kernel");
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(, PartitionsApart,
                          testing::Values(std::pair{false, false}, std::pair{true, false}, std::pair{false, true},
                                          std::pair{true, true}),
@@ -243,8 +295,49 @@ TEST_P(PartitionsTooNear, AreFoundOut) {
       << what;
 }
 
+TEST_P(PartitionsTooNear, AreFoundOutByThreads) {
+  apart how{4 * flight, flight, GetParam()};
+  how.threads = 2;
+  EXPECT_THROW(run({}, how), std::exception);
+}
+
 INSTANTIATE_TEST_SUITE_P(, PartitionsTooNear, testing::Bool(),
                          [](const auto& hub) { return hub.param ? "with_a_hub" : "in_a_ring"; });
+
+/// Pushes into a foreign inbox by no crossing.
+class intruder final : public clocked_block {
+ public:
+  timed_inbox<int> inbox{"inbox", *this};
+  intruder* other = nullptr;
+  intruder(const std::string& name, clock_domain& domain) : clocked_block(name, domain) { wake_at(10); }
+
+ private:
+  void tick() override { other->inbox.push(1, now_ps() + flight); }
+};
+
+TEST(PartitionsWithThreads, MeetByCrossingsOnly) {
+  const simulation kernel;
+  timebase base;
+  std::vector<std::unique_ptr<clock_domain>> clocks;
+  std::vector<std::unique_ptr<intruder>> all;
+  for (const char* name : {"a", "b"}) {
+    base.parts().begin();
+    clocks.push_back(
+        std::make_unique<clock_domain>(std::string(name) + "_clock", base, clock_period::from_khz(300'000)));
+    all.push_back(std::make_unique<intruder>(name, *clocks.back()));
+  }
+  all[0]->other = all[1].get();
+  all[1]->other = all[0].get();
+  base.parts().set_lookahead(flight);
+  base.apart().serve_with(2);
+  base.run_ahead_until(~time_ps{0});
+  try {
+    sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_US));
+    FAIL() << "nobody has seen it";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("beside all crossings"), std::string::npos) << e.what();
+  }
+}
 
 TEST(Partitions, AsBuiltThereIsOne) {
   partitions p;
@@ -257,7 +350,8 @@ TEST(Partitions, AsBuiltThereIsOne) {
   p.begin();  // nothing in the one before
   p.add_domain();
   EXPECT_EQ(p.size(), 2U);
-  EXPECT_EQ(p[1], partitions::domains(3, 4));
+  const std::size_t next = 3 + partitions::apart;
+  EXPECT_EQ(p[1], partitions::domains(next, next + 1));
   EXPECT_TRUE(p.have_windows());
 }
 
