@@ -53,7 +53,7 @@ class host_processes {
   bool failed() const { return failure_ != nullptr; }
 
  private:
-  static constexpr sim::time_ps never = ~sim::time_ps{0};
+  static constexpr sim::time_ps never = host_driver::program_turns::no_time;
   struct group {
     unsigned running = 0;
     host_driver::program_turns::alarm all_ended;

@@ -122,6 +122,7 @@ class partitions {
     open_ = false;
     edges_[served_] = {next, now};
   }
+
   /// A domain of another partition than that which is being served, if one is.
   bool is_foreign(std::size_t domain) const { return seldom(open_) && of_domain_[domain] != served_; }
   /// Whether a domain may be asked for an edge at `when`: a foreign one has been served up to the end of its window, or

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

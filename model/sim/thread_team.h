@@ -8,16 +8,17 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace rnic::sim {
 
 /// The calling thread and `threads` - 1 others. Each begins with pieces of its own, every n-th one of n threads, so
-/// that what they touch stays in the caches of its processor, and then takes what is left of others': one that gets no
-/// processor holds up nobody but for the piece that it is at.
+/// that what they touch stays in the caches of its processor. The calling one takes what another has not even begun
+/// after a short wait, and each takes what is left of others' after a long one: a thread that gets no processor holds
+/// them up by the piece that it is at.
 ///
 /// Others wait for the next work by looking for it, and sleep when there has been none for a while.
 class thread_team {
