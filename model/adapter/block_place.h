@@ -20,14 +20,13 @@
 #include "model/payload/tlp.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/function_listener_if.h"
-#include "model/register_bus/notice.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
-#include "model/sim/timed_inbox.h"
 #include "model/transport/requester/shared_memories.h"
 #include "model/transport/responder/shared_memories.h"
 #include "model/transport/traffic_counters.h"
@@ -56,8 +55,9 @@ class block_place {
  public:
   /// What the blocks at the rim have beside channels.
   struct rim_access {
-    /// Ports, command and requester: firmware's interrupt inputs, moved parameters().command.notice_ps after a change.
-    sim::timed_inbox<register_bus::notice>& notices;
+    /// Ports, command and requester: firmware's interrupt inputs, with a pulse parameters().command.notice_ps after a
+    /// change.
+    register_bus::interrupt_lines& notices;
     pcie::register_file_if& bar0;                 ///< pcie: who answers reads of BAR0
     pcie::register_file_if& bar2;                 ///< pcie: the same of BAR2
     pcie::function_listener_if& functions;        ///< pcie: who is told of resets of functions, and of their number

@@ -163,7 +163,7 @@ void command_block::reset() {
 
 void command_block::tell_firmware(register_bus::notice what) {
   RNIC_ASSERT(firmware_ != nullptr, name() + ": firmware is not bound");
-  firmware_->push(what, now_ps() + config_.notice_ps);
+  firmware_->pulse(what, now_ps() + config_.notice_ps);
 }
 
 std::uint32_t command_block::cr_read(std::uint32_t offset) {

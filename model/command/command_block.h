@@ -12,13 +12,13 @@
 #include "model/pcie/dma_if.h"
 #include "model/pcie/function_listener_if.h"
 #include "model/register_bus/cr_space.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/notice.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/parameter.h"
 #include "model/sim/statistics.h"
-#include "model/sim/timed_inbox.h"
 
 namespace rnic::command {
 
@@ -80,7 +80,7 @@ class command_block : public sim::clocked_block,
   /// Writes to BAR0, from the endpoint: 4 or 8 bytes, naturally aligned.
   sim::fifo_in<pcie::mmio_write> mmio;
   /// Firmware's interrupt inputs (firmware_port::notices). To be bound by the adapter.
-  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox) { firmware_ = &inbox; }
+  void bind_firmware(register_bus::interrupt_lines& lines) { firmware_ = &lines; }
 
   std::uint32_t read32(std::uint16_t function, std::uint64_t offset) override;
 
@@ -126,7 +126,7 @@ class command_block : public sim::clocked_block,
   void tell_firmware(register_bus::notice what);
 
   config config_;
-  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
+  register_bus::interrupt_lines* firmware_ = nullptr;
   registers registers_;  // now
   registers before_;     // before edge changed_at_
   sim::cycle_t changed_at_ = sim::never;

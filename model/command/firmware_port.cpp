@@ -13,7 +13,7 @@ using kind = firmware_request::kind;
 firmware_port::firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg,
                              register_bus::cr_bus& bus, firmware_dma& dma)
     : clocked_block(name, firmware_clock),
-      notices(this->name() + ".notices", *this, 32),
+      notices(this->name() + ".notices", *this),
       dma_answers(this->name() + ".dma_answers", *this, 2),
       config_(sim::checked(cfg, this->name())),
       bus_(bus),
@@ -60,12 +60,10 @@ void firmware_port::tick() {
     execute();
 }
 
-/// All that have come: lines move at once, in whatever order blocks have told of them.
 void firmware_port::take_notices() {
-  if (!notices.can_pop()) return;
-  bool resets = false;
-  while (notices.can_pop()) resets |= notices.pop() == register_bus::notice::reset;
-  if (resets) reset();
+  const unsigned lines = notices.take();
+  if (lines == 0) return;
+  if (register_bus::interrupt_lines::has(lines, register_bus::notice::reset)) reset();
   processor_->interrupt();
 }
 

@@ -12,7 +12,7 @@
 
 #include "model/command/firmware_dma.h"
 #include "model/register_bus/cr_bus.h"
-#include "model/register_bus/notice.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/parameter.h"
@@ -52,7 +52,7 @@ class firmware_processor_if {
 ///
 /// Ports: requests of the processor; the internal register bus (a load in cr_read_cycles, a store in cr_write_cycles,
 /// seen by the blocks from their next edge on); jobs to firmware_dma, set up in dma_start_cycles, and their answers;
-/// notices of the blocks, which are the processor's interrupt lines: all that have moved are seen at once. Stalls: the
+/// notices of the blocks, which are the processor's interrupt lines (register_bus::interrupt_lines). Stalls: the
 /// request, by the DMA that it waits for.
 class firmware_port : public sim::clocked_block {
  public:
@@ -74,8 +74,8 @@ class firmware_port : public sim::clocked_block {
   firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, register_bus::cr_bus& bus,
                 firmware_dma& dma);
 
-  sim::timed_inbox<register_bus::notice> notices;  ///< from command_block and the ports
-  sim::timed_inbox<dma_done> dma_answers;          ///< from firmware_dma
+  register_bus::interrupt_lines notices;   ///< of command_block, the ports and the requester
+  sim::timed_inbox<dma_done> dma_answers;  ///< from firmware_dma
 
   void bind_processor(firmware_processor_if& processor) { processor_ = &processor; }
   /// The hardware's ICM mapping: bus address of an ICM address; contiguous to the end of the 4 KiB page.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/notice.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/timed_inbox.h"
@@ -24,8 +25,8 @@ class carrier_sense {
 
   /// From the cable, at time `at`.
   void changes(bool up, sim::time_ps at) { changes_.push(up, at); }
-  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
-    firmware_ = &inbox;
+  void bind_firmware(register_bus::interrupt_lines& lines, sim::time_ps delay_ps) {
+    firmware_ = &lines;
     notice_ps_ = delay_ps;
   }
 
@@ -52,13 +53,13 @@ class carrier_sense {
       gaps_[last_] = {at, ~sim::time_ps{0}};
       lost();
     }
-    if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, owner_.now_ps() + notice_ps_);
+    if (firmware_ != nullptr) firmware_->pulse(register_bus::notice::link, owner_.now_ps() + notice_ps_);
   }
 
  private:
   sim::clocked_block& owner_;
   sim::timed_inbox<bool> changes_;
-  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
+  register_bus::interrupt_lines* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   bool there_ = true;
   struct gap {

@@ -21,13 +21,12 @@
 #include "model/mac/transmit.h"
 #include "model/mac/turnaround.h"
 #include "model/register_bus/cr_space.h"
-#include "model/register_bus/notice.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "model/sim/timed_inbox.h"
 
 namespace rnic::mac {
 
@@ -84,10 +83,10 @@ class port : public sim::clocked_block,
   bool attached() const override { return line_.attached(); }
   /// Frames that were on the line when the carrier went are lost.
   void carrier(bool up, sim::time_ps at) override { carrier_.changes(up, at); }
-  /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a change of the carrier. Unbound:
-  /// nobody is told.
-  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
-    carrier_.bind_firmware(inbox, delay_ps);
+  /// Firmware's interrupt inputs (firmware_port::notices), with a pulse `delay_ps` after a change of the carrier.
+  /// Unbound: nobody is told.
+  void bind_firmware(register_bus::interrupt_lines& lines, sim::time_ps delay_ps) {
+    carrier_.bind_firmware(lines, delay_ps);
   }
 
   // Registers: mac_cr.h.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Firmware's interrupt lines.
+// What firmware is woken for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rnic::register_bus {
@@ -11,5 +12,6 @@ namespace rnic::register_bus {
 /// rest in state SQ_DRAINING; `functions`: a virtual function has written to its channel or was reset, or virtual
 /// functions have come or gone.
 enum class notice : std::uint8_t { command, reset, link, drained, functions };
+inline constexpr std::size_t notices = 5;
 
 }  // namespace rnic::register_bus

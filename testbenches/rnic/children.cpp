@@ -55,11 +55,13 @@ void run_all(std::size_t count, unsigned jobs, const std::function<own_run(std::
   std::map<pid_t, std::size_t> under_way;
   for (std::size_t next = 0; next < count || !under_way.empty();) {
     if (next < count && under_way.size() < jobs) {
-      const own_run run = run_of(next);
-      if (run.arguments.empty())
+      own_run run = run_of(next);
+      if (run.arguments.empty()) {
         ended(next, 0);
-      else
+      } else {
+        if (jobs != 1) run.arguments.insert(run.arguments.end(), {"--threads", "1"});
         under_way.emplace(begin(run), next);
+      }
       ++next;
       continue;
     }

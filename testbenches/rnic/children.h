@@ -21,8 +21,9 @@ pid_t begin(const own_run& run);
 /// Waits for one. Its status as of waitpid().
 int wait_for(pid_t process);
 
-/// Runs `count` of them, `jobs` at a time (0: one for each processor). `run_of` gives each when it is its turn, and
-/// may say that there is nothing to do by an empty list of arguments; `ended` is told when each has.
+/// Runs `count` of them, `jobs` at a time (0: one for each processor), where that is several with one thread each.
+/// `run_of` gives each when it is its turn, and may say that there is nothing to do by an empty list of arguments;
+/// `ended` is told when each has.
 void run_all(std::size_t count, unsigned jobs, const std::function<own_run(std::size_t)>& run_of,
              const std::function<void(std::size_t, int)>& ended);
 

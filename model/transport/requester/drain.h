@@ -7,9 +7,9 @@
 
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/notice.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/timed_inbox.h"
 #include "model/transport/requester/message_table.h"
 #include "model/transport/requester/tables.h"
 
@@ -23,8 +23,8 @@ class drained_queues {
   using context = icm::requester_context;
   drained_queues(sim::clocked_block& owner, icm::context_cache<context>& contexts, qp_table& qps)
       : owner_(owner), contexts_(contexts), qps_(qps) {}
-  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
-    firmware_ = &inbox;
+  void bind_firmware(register_bus::interrupt_lines& lines, sim::time_ps delay_ps) {
+    firmware_ = &lines;
     notice_ps_ = delay_ps;
   }
 
@@ -45,7 +45,7 @@ class drained_queues {
   }
   void tell(std::uint32_t qpn) {
     drained_.push(qps_, qps_[qpn]);
-    if (firmware_ != nullptr) firmware_->push(register_bus::notice::drained, owner_.now_ps() + notice_ps_);
+    if (firmware_ != nullptr) firmware_->pulse(register_bus::notice::drained, owner_.now_ps() + notice_ps_);
   }
 
   // ---- firmware's register
@@ -59,7 +59,7 @@ class drained_queues {
  private:
   sim::clocked_block& owner_;
   icm::context_cache<context>& contexts_;
-  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
+  register_bus::interrupt_lines* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   qp_table& qps_;
   qp_queue drained_{qp_list::drained};  // that firmware has to be told of

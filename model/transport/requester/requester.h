@@ -14,7 +14,7 @@
 #include "model/icm/key_operation_if.h"
 #include "model/payload/frame.h"
 #include "model/register_bus/cr_space.h"
-#include "model/register_bus/notice.h"
+#include "model/register_bus/interrupt_lines.h"
 #include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
@@ -22,7 +22,6 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "model/sim/timed_inbox.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/read_engine/read_engine_port.h"
@@ -104,9 +103,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
 
   std::uint32_t cr_read(std::uint32_t offset) override { return control_.read(offset); }
   void cr_write(std::uint32_t offset, std::uint32_t value) override { control_.write(offset, value); }
-  /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a send queue has drained.
-  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
-    drained_.bind_firmware(inbox, delay_ps);
+  /// Firmware's interrupt inputs (firmware_port::notices), with a pulse `delay_ps` after a send queue has drained.
+  void bind_firmware(register_bus::interrupt_lines& lines, sim::time_ps delay_ps) {
+    drained_.bind_firmware(lines, delay_ps);
   }
   /// Begins to discard all QPs; transport_cr.h `reset` tells when that is done.
   void device_reset() override { control_.reset(); }

@@ -179,7 +179,8 @@ void commit::complete(const responder_flow& f, const responder_slot& s) {
   c.opcode = s.completion.opcode;
   c.solicited = p.bth.solicited;
   c.span = s.frame->span;
-  completions_.push(c);
+  // A message of UC may have been broken off in this receive; payload of its own would be behind that one's.
+  completions_.push(c, c.byte_count == 0 && wire::transport_of(p.bth.opcode) == wire::transport::uc);
 }
 
 /// Where the time of a packet went that is being committed.

@@ -25,10 +25,10 @@ void completion_port::announce(sim::statistics& to, const std::string& name) con
   to.add(name + ".error.remote_access", errors.remote_access.all);
 }
 
-void completion_port::push(const completion::cqe_request& cqe) {
+void completion_port::push(const completion::cqe_request& cqe, bool behind_others) {
   entry& e = waiting_.extend();
   e.cqe = cqe;
-  e.after = cqe.syndrome != 0 ? writes_.behind_all() : writes_.asked();
+  e.after = behind_others || cqe.syndrome != 0 ? writes_.behind_all() : writes_.asked();
   e.since = owner_.now();
   e.marked = false;
   if (sim::seldom(e.after > writes_.asked())) owner_.wake_next();  // who pushes may be behind work() in the cycle

@@ -40,7 +40,9 @@ class completion_port {
   void announce(sim::statistics& to, const std::string& name) const;
 
   bool room() const { return !waiting_.full(); }
-  void push(const completion::cqe_request& cqe);
+  /// `behind_others`: behind payload of other messages, too, which may be of one that was broken off in the same
+  /// receive; else behind its own, and in error behind all.
+  void push(const completion::cqe_request& cqe, bool behind_others = false);
   /// push() of a receive that ends in error.
   void fail(const receive& r, std::uint8_t syndrome);
   /// Hands on; in each tick, behind what pushes.

@@ -44,7 +44,7 @@ class other final : public sim::clocked_block {
 
  private:
   void tick() override {
-    if (now() == 11) port_.notices.push(register_bus::notice::link, now_ps() + 1);
+    if (now() == 11) port_.notices.pulse(register_bus::notice::link, now_ps() + 1);
   }
   firmware_port& port_;
 };

@@ -125,7 +125,6 @@ own_run explanation::run_of(const toml::table& experiment, const std::vector<std
   own_run run{{"run", folder_.file(number, ".toml"), "--quiet", "--json", folder_.file(number, ".json")},
               folder_.file(number, ".txt"),
               folder_.file(number, ".log")};
-  if (options_.jobs != 1) run.arguments.insert(run.arguments.end(), {"--threads", "1"});
   for (const auto* some : {&set_, &set})
     for (const std::string& s : *some) run.arguments.insert(run.arguments.end(), {"--set", s});
   return run;

@@ -117,7 +117,6 @@ class sweep_run {
     write(of(point, ".toml"), p.text);
     own_run run{
         {"run", of(point, ".toml"), "--json", of(point, ".json"), "--quiet"}, of(point, ".txt"), of(point, ".log")};
-    if (options_.jobs != 1) run.arguments.insert(run.arguments.end(), {"--threads", "1"});
     for (const std::string& s : p.set) run.arguments.insert(run.arguments.end(), {"--set", s});
     return run;
   }
