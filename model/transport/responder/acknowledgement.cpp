@@ -77,6 +77,7 @@ void acknowledgement::route(responder_flow& f) {
   } else {
     f.answers.listed = true;
     ready_.put(f.number, f.ctx->dest);
+    if (sim::seldom(flows_.parking().short_of_places)) owner_.wake_next();  // it may leave again (parked_answers)
   }
 }
 

@@ -56,6 +56,20 @@ class acknowledgement {
   /// The generator's word on answers that it was handed.
   void answered(responder_flow& f, const read_report& r);
 
+  /// One may leave, but for a place at answer_transmit.
+  bool has_ready() const { return !ready_.empty(); }
+  /// Its answer leaves the line in which it stands.
+  void take_out(responder_flow& f) {
+    ready_.remove(f.number);
+    f.answers.listed = false;
+    let_go_on();
+  }
+  /// An answer has come back with the context, behind send().
+  void go_on(responder_flow& f) {
+    route(f);
+    owner_.wake_next();
+  }
+
   /// To answer_transmit; in each tick, behind the commit.
   void send();
   /// To the READ generator; in each tick, behind send().

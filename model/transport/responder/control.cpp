@@ -179,6 +179,7 @@ bool responder_control::begin(stopping_entry& e, std::uint16_t place) {
   e.begun = true;
   of_.errors.stop(e.qpn);
   of_.receives.drop(e.qpn);
+  of_.parked.forget(e.qpn);
   if (place == no_link) return true;
   responder_flow& f = of_.flows[place];
   f.stop = true;
@@ -266,6 +267,7 @@ void responder_control::finish_reset() {
   of_.contexts.drop_all();
   of_.rings.drop_all();
   of_.backlog.clear();
+  of_.parked.clear();
   of_.receives.drop_shared();
   of_.flows.halts().reopen();
   resetting_ = false;

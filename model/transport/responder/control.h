@@ -14,6 +14,7 @@
 #include "model/transport/responder/error_state.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/held_reads.h"
+#include "model/transport/responder/parked_answers.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/read_port.h"
 #include "model/transport/responder/receive_descriptors.h"
@@ -48,6 +49,7 @@ class responder_control {
     receive_descriptors& receives;
     completion_port& completions;
     acknowledgement& answers;
+    parked_answers& parked;
     held_reads& held;
     read_port& reads;
     error_state& errors;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/sim/seldom.h"
 #include "model/transport/responder/owed_answer.h"
 
 namespace rnic::transport {
@@ -24,8 +25,9 @@ flow_table::flow_table(sim::clocked_block& owner, const responder_config& cfg, c
   }
   active_.reserve(cfg.flows);
   active_qpns_.reserve(cfg.flows);
-  touched_.reserve(cfg.flows);
+  parking_.touched.reserve(cfg.flows);
   to_do_.reserve(cfg.flows);
+  parking_.brought_back.reserve(cfg.flows);
 }
 
 std::uint16_t flow_table::find(std::uint32_t qpn) const {
@@ -35,7 +37,11 @@ std::uint16_t flow_table::find(std::uint32_t qpn) const {
 }
 
 std::uint16_t flow_table::open(std::uint32_t qpn) {
-  if (free_.empty()) return no_link;
+  if (free_.empty()) {
+    if (!parking_.short_of_places) owner_.wake_next();  // for who makes room (parked_answers)
+    parking_.short_of_places = true;
+    return no_link;
+  }
   const std::uint16_t i = free_.back();
   free_.pop_back();
   const bool touched = flows_[i].touched;
@@ -104,7 +110,10 @@ flow_table::found flow_table::look_up(responder_flow& f, icm::responder_context*
     f.waits.context = true;
     return found::pending;
   }
-  bring_owed(f);
+  if (sim::seldom(bring_owed(f))) {
+    parking_.brought_back.push_back(f.number);
+    owner_.wake_next();
+  }
   if (f.requests.held != 0) owner_.wake_next();  // they may pass others (held_reads)
   return found::read;
 }
@@ -117,22 +126,17 @@ void flow_table::count_use(responder_flow& f) {
   contexts_.use(f.qpn);
 }
 
-bool flow_table::idle(const responder_flow& f) {
-  return f.waits.head == no_link && !f.waits.listed && f.slots == 0 && !f.in_generator() && !f.requests.fetching &&
-         !f.answers.listed && !f.answers.in_hand && f.todo == 0 && ((!f.ack.pending && !f.nak.pending) || may_owe(f));
-}
-
 void flow_table::leave() {
-  for (const std::uint16_t i : touched_) {
+  for (const std::uint16_t i : parking_.touched) {
     flows_[i].touched = false;
     leave(i);
   }
-  touched_.clear();
+  parking_.touched.clear();
 }
 
 void flow_table::leave(std::uint16_t i) {
   responder_flow& f = flows_[i];
-  if (!f.used || !idle(f)) return;
+  if (!f.used || !may_leave(f)) return;
   bool awaited = !backlog_.empty() || free_.empty();  // QPs may have waited for the place
   if (f.ctx != nullptr) {
     owe(f);
@@ -150,6 +154,7 @@ void flow_table::leave(std::uint16_t i) {
   active_[k] = active_.back();
   active_.pop_back();
   free_.push_back(i);
+  parking_.short_of_places = false;
   if (awaited) owner_.wake_next();
 }
 

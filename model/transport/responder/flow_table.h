@@ -60,6 +60,14 @@ class flow_table {
   }
   const responder_flow& operator[](std::uint16_t i) const { return flows_[i]; }
 
+  /// What parked_answers works by: open() had no place since a queue pair left last; places that leave() has not looked
+  /// at since they were written to; those of queue pairs whose answer has come with the context, which it clears.
+  struct parking_signals {
+    bool short_of_places = false;
+    std::vector<std::uint16_t> touched, brought_back;
+  };
+  parking_signals& parking() { return parking_; }
+
   const std::vector<std::uint32_t>& qpns() const { return active_qpns_; }
   std::uint16_t places() const { return static_cast<std::uint16_t>(flows_.size()); }
 
@@ -118,10 +126,9 @@ class flow_table {
   void touch(responder_flow& f) {
     if (f.touched) return;
     f.touched = true;
-    touched_.push_back(f.number);
+    parking_.touched.push_back(f.number);
   }
   found look_up(responder_flow& f, icm::responder_context* ctx);
-  static bool idle(const responder_flow& f);
   bool accesses(const responder_flow& f, context_user user) const {
     return f.access.at == owner_.edge() && f.access.by == static_cast<std::uint8_t>(user);
   }
@@ -133,7 +140,8 @@ class flow_table {
   drop_counters& drops_;
   sim::memory_ports ports_;
   std::vector<responder_flow> flows_;
-  std::vector<std::uint16_t> free_, active_, touched_, to_do_;
+  std::vector<std::uint16_t> free_, active_, to_do_;
+  parking_signals parking_;
   std::vector<std::uint32_t> active_qpns_;  // beside active_
   std::vector<waiting_frame> frames_;
   std::uint16_t free_frame_ = no_link;

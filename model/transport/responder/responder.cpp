@@ -45,6 +45,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       places_(*this, config_, registers_, translate, flows_, slots_),
       marked_(config_.congestion.notification, frames, cnp_out),
       answers_(*this, config_, flows_, acknowledgements, reads, frames, spans),
+      parked_(*this, config_, flows_, answers_, acknowledgements),
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
       held_(*this, config_, flows_, contexts_, backlog_, rings_, reads, answers_, writes_, spans),
       errors_(*this, config_, flows_, contexts_, slots_, places_, receives_, completions_, answers_, drops_, fetches),
@@ -56,18 +57,19 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       plain_(*this, registers_, gids, contexts_, flows_, intake_, receives_, drops_),
       admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
                  requests_, plain_, marked_, read_engine, drops_, spans),
-      control_(*this, registers_, shared.roce_v2_port,
-               {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_},
-               {{0x00, completions_.errors.local_length},
-                {0x08, completions_.errors.local_operation},
-                {0x18, completions_.errors.local_protection},
-                {0x20, completions_.errors.flushed},
-                {0x48, completions_.errors.remote_invalid},
-                {0x50, completions_.errors.remote_access},
-                {0x68, requests_.rnr()},
-                {0x100, requests_.out_of_sequence()},
-                {0x118, drops_.no_wqe},
-                {0x130, requests_.duplicates()}}) {
+      control_(
+          *this, registers_, shared.roce_v2_port,
+          {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, parked_, held_, reads, errors_},
+          {{0x00, completions_.errors.local_length},
+           {0x08, completions_.errors.local_operation},
+           {0x18, completions_.errors.local_protection},
+           {0x20, completions_.errors.flushed},
+           {0x48, completions_.errors.remote_invalid},
+           {0x50, completions_.errors.remote_access},
+           {0x68, requests_.rnr()},
+           {0x100, requests_.out_of_sequence()},
+           {0x118, drops_.no_wqe},
+           {0x130, requests_.duplicates()}}) {
   show_inputs();
   announce(stats);
 }
@@ -93,6 +95,7 @@ void responder::announce(sim::statistics& stats) {
   stats.add(n + ".reads_held", backlog_.kept());
   withdrawal_.announce(stats, n);
   answers_.announce(stats, n);
+  parked_.announce(stats, n);
   stats.add(n + ".context_waits", flows_.context_waits);
   flows_.ports().announce(stats);
   rings_.ports().announce(stats);
@@ -149,7 +152,9 @@ void responder::tick() {
   completions_.work();
   errors_.tell(error_out);
   withdrawal_.work();
+  parked_.park();
   flows_.leave();
+  parked_.bring_back();
   control_.work();
   answers_.hand();
   reads.work(writes_.done());
@@ -157,6 +162,7 @@ void responder::tick() {
   if (holds(of_requests) || holds(of_copies) || holds(of_plain) || admission_.waits()) admission_.work();
   held_.watch();
   commit_.watch();
+  parked_.watch();
 }
 
 /// To whom it goes is in its place.

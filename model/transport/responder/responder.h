@@ -30,6 +30,7 @@
 #include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/key_withdrawal.h"
 #include "model/transport/responder/packet_intake.h"
+#include "model/transport/responder/parked_answers.h"
 #include "model/transport/responder/payload_writes.h"
 #include "model/transport/responder/place_lookup.h"
 #include "model/transport/responder/read_backlog.h"
@@ -129,6 +130,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   place_lookup places_;
   marked_packets marked_;
   acknowledgement answers_;
+  parked_answers parked_;
   key_withdrawal withdrawal_;
   held_reads held_;
   error_state errors_;

@@ -59,6 +59,8 @@ struct responder_config {
   /// QPs with a packet on chip at once.
   sim::parameter<unsigned> flows{
       64, {2, 1024, "queue pairs", "design: at least one beside those whose READs are answered"}};
+  /// QPs that have left the chip with an answer whose port was paused.
+  sim::parameter<unsigned> parked_answers{256, {1, 65535, "queue pairs", "design: beside flows"}};
   sim::parameter<unsigned> slots{64, {1, 1024, "packets", "design"}};  ///< packets between check and commit
   /// To the contexts on chip in a cycle: a dual-ported memory.
   sim::parameter<unsigned> context_ports{2, {1, 8, "accesses", "design: a cycle, of the contexts on chip"}};
@@ -144,6 +146,7 @@ struct responder_config {
     are("beat_overhead_cycles", beat_overhead_cycles);
     are("context_wait_frames", context_wait_frames);
     are("flows", flows);
+    are("parked_answers", parked_answers);
     are("slots", slots);
     are("context_ports", context_ports);
     are("history_ports", history_ports);
@@ -289,6 +292,8 @@ struct responder_flow {
     bool listed = false;       ///< it stands in the line of those that leave,
     bool in_hand = false;      ///< or of those for the READ generator
     std::uint32_t handed = 0;  ///< ACKs and NAKs that are there
+    bool parks = false;        ///< it leaves with the context (parked_answers),
+    bool returns = false;      ///< or the context comes for it
   } answers;
 
   std::uint32_t reads() const { return requests.accepted - requests.finished; }

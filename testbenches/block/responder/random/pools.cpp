@@ -74,7 +74,9 @@ std::string describe(const responder_flow& f) {
   return "queue pair " + number(f.qpn) + " has a place (packets " + number(f.slots) + ", READs " + number(f.reads()) +
          ", of these in memory " + number(f.requests.held) + ", ACK " + number(f.ack.pending ? 1 : 0) + ", NAK " +
          number(f.nak.pending ? 1 : 0) + ", answers handed " + number(f.answers.handed) + ", to do " + number(f.todo) +
-         ", frame " + number(f.waits.head) + ")";
+         ", frame " + number(f.waits.head) + ", waits " + (f.waits.listed ? "in line " : "") +
+         (f.waits.grant ? "for the READ engine " : "") + (f.waits.context ? "for its context " : "") +
+         (f.waits.receive ? "for a receive " : "") + (f.ctx == nullptr ? "without context" : "") + ")";
 }
 
 }  // namespace

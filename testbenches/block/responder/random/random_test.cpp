@@ -43,9 +43,10 @@ std::string fault_in_any_mode(std::uint64_t seed, kind_of_run kind) {
 }
 
 TEST(responder_random, requests_have_the_results_of_the_reference) {
-  // 1554: who waits for a context held a port of it. 6218: payload of a message of UC that was broken off came behind
-  // the completion of an empty one in the same receive.
-  for_seeds(120, {1554, 6218}, [](std::uint64_t seed) {
+  // 1548: a NAK that was out of date took the acknowledgement of what was before it along. 1554: who waits for a
+  // context held a port of it. 6218: payload of a message of UC that was broken off came behind the completion of an
+  // empty one in the same receive.
+  for_seeds(120, {1548, 1554, 6218}, [](std::uint64_t seed) {
     const outcome o = run(seed, kind_of_run::requests, {});
     return o.faults.empty() ? "" : o.faults.front();
   });
