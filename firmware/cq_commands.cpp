@@ -23,6 +23,7 @@ abi::status firmware::sw2hw_cq(command_request& r) {
   if (in(f::log_size) > max_log_size || in(f::db_record) % 8 != 0) return status::bad_param;
   const auto eqn = functions_.eq_index(function_of(r), in(f::eqn));
   if (!eqn || !eqs_.has(*eqn, function_of(r))) return status::bad_resource;
+  if (in(f::timestamp) != 0) return status::bad_param;  // nobody writes times: TS is not announced
 
   icm::cq_context c{};
   c.cqn = r.modifier;

@@ -17,8 +17,10 @@ namespace {
 constexpr std::uint16_t any_state = 0xff & ~(1u << static_cast<unsigned>(qp_state::reset));
 constexpr std::uint64_t bit(unsigned n) { return std::uint64_t{1} << n; }
 
+/// The kernel's driver names the service VLAN, too, for each running queue pair of a function whose settings change
+/// (net/resource_tracker.c: mlx4_vf_immed_vlan_work_handler), with or without SVLAN_BY_QP.
 constexpr std::uint64_t known_path_bits() {
-  std::uint64_t known = 0;
+  std::uint64_t known = bit(u::service_vlan_bit);
   for (const u::path_field& f : u::path_fields) known |= bit(f.bit);
   return known;
 }
@@ -47,6 +49,8 @@ abi::status firmware::update_qp(command_request& r) {
   if (!load_context(table::qpc, qp_index(qpn), qp) || !load_context(table::altc, qp_index(qpn), stored))
     return status::icm_error;
   if (qp.requester.type == icm::service::rss) return status::bad_param;  // another thing lies in these fields
+  const bool service_vlan = (in_[u::context + q::primary_path] & abi::path::fl_svlan) != 0;
+  if ((path & bit(u::service_vlan_bit)) != 0 && service_vlan) return status::bad_param;  // SVLAN_BY_QP is not announced
   if (const status s = merge_update(path, fields, stored.data()); s != status::ok) return s;
   return hand_over({abi::opcode::update_qp, any_state, qp_state::reset}, qp_index(qpn), stored.data(), qp);
 }

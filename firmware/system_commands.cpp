@@ -128,13 +128,17 @@ void firmware::fill_capabilities() {
   constexpr auto bit = [](unsigned n) { return std::uint64_t{1} << n; };
   put(c::flags, bit(c::flag_rc) | bit(c::flag_uc) | bit(c::flag_ud) | bit(c::flag_xrc) | bit(c::flag_srq) |
                     bit(c::flag_lso) | bit(c::flag_mem_window) | bit(c::flag_atomic) | bit(c::flag_ud_mcast) |
-                    bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_udp_rss) | bit(c::flag_uc_steer) |
-                    bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) | bit(c::flag_64b_cqe));
+                    bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_keep_fcs) | bit(c::flag_udp_rss) |
+                    bit(c::flag_uc_steer) | bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) |
+                    bit(c::flag_64b_cqe));
   put(c::max_sq_bytes, 1008);
   put(c::max_rq_bytes, 512);
   put(c::max_counters, 256);
-  put(c::ext_flags, c::ext_update_qp | c::ext_fsm | (config_.software_cq_init ? c::ext_sw_cq_init : 0));
-  put(c::features, c::feature_reassign_mac | c::feature_diag_per_port);
+  constexpr unsigned most_of_old_devices = 63;  // virtual functions, for the kernel's driver
+  put(c::ext_flags, c::ext_update_qp | c::ext_fsm | (config_.software_cq_init ? c::ext_sw_cq_init : 0) |
+                        (config_.total_vfs != 0 ? c::ext_vlan_control : 0) |
+                        (config_.total_vfs > most_of_old_devices ? c::ext_80_vfs : 0));
+  put(c::features, c::feature_reassign_mac | c::feature_diag_per_port | c::feature_ets);
   put(c::eth_prot_ctrl, config_.link_modes ? 1 : 0);
   put(c::qos_vpp, config_.total_vfs != 0 ? 1 : 0);
   // A queue pair's own limit: every value of each unit. What the line cannot do is no limit.

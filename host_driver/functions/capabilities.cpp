@@ -8,14 +8,15 @@ namespace rnic::host_driver {
 
 // ---------------------------------------------------------------- what the device can do
 
-/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet, rate limits, QCN.
+/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet, rate limits, what
+/// is set for a port or for other functions.
 abi::status function_master::query_dev_cap(request& r) {
   namespace c = abi::dev_cap;
   const status s = native(r);
   if (s != status::ok) return s;
   std::uint8_t* m = r.outbox->data();
   const auto clear = [m](unsigned bit) { abi::set(m, c::flags, abi::get(m, c::flags) & ~(std::uint64_t{1} << bit)); };
-  for (const unsigned bit : {c::flag_mem_window, c::flag_uc_steer, c::flag_mc_steer}) clear(bit);
+  for (const unsigned bit : {c::flag_mem_window, c::flag_uc_steer, c::flag_mc_steer, c::flag_keep_fcs}) clear(bit);
   if (!functions_[r.function].settings.roce)
     for (const unsigned bit :
          {c::flag_rc, c::flag_uc, c::flag_ud, c::flag_xrc, c::flag_srq, c::flag_atomic, c::flag_ud_mcast, c::flag_iboe})
@@ -24,13 +25,14 @@ abi::status function_master::query_dev_cap(request& r) {
   abi::set(m, c::flow_sniffer, 0);
   abi::set(m, c::blue_flame, 0);
   abi::set(m, c::bmme_flags,
-           abi::get(m, c::bmme_flags) & ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg | c::bmme_ignore_fcs));
+           abi::get(m, c::bmme_flags) &
+               ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg | c::bmme_ignore_fcs | c::bmme_port_remap));
   abi::set(m, c::rate_limits, 0);
   abi::set(m, c::qos_vpp, 0);
   abi::set(m, c::eth_prot_ctrl, 0);
   abi::set(m, c::num_ports, static_cast<std::uint8_t>(ports_.count(r.function)));
-  abi::set(m, c::ext_flags, abi::get(m, c::ext_flags) & ~c::ext_fsm);
-  abi::set(m, c::features, abi::get(m, c::features) & ~c::feature_diag_per_port);
+  abi::set(m, c::ext_flags, abi::get(m, c::ext_flags) & ~(c::ext_fsm | c::ext_80_vfs | c::ext_vlan_control));
+  abi::set(m, c::features, abi::get(m, c::features) & ~(c::feature_diag_per_port | c::feature_ets));
   abi::set(m, c::qcn, 0);
   return s;
 }

@@ -193,6 +193,7 @@ inline constexpr unsigned none = 0, kbps = 1, mbps = 2, gbps = 3;
 namespace update_qp {
 inline constexpr auto qp_mask = u64(0x00), path_mask = u64(0x08), alternate_path_mask = u64(0x10);
 inline constexpr std::size_t context = 0x20;
+inline constexpr unsigned service_vlan_bit = 54;  ///< of path_mask; the device has none
 inline constexpr unsigned vlan_strip_bit = 33, qos_vport_bit = 34, rate_limit_bit = 35;  ///< of qp_mask
 /// Bits of path_mask and what they stand for: bits of a byte of the path.
 struct path_field {

@@ -60,7 +60,8 @@ inline constexpr auto reserved_pds = bits8(0x64, 7, 4), log_max_pds = bits8(0x65
 inline constexpr auto reserved_xrcds = bits8(0x66, 7, 4), log_max_xrcds = bits8(0x67, 4, 0);
 inline constexpr auto max_counters = u32(0x68);
 inline constexpr auto ext_flags = u32(0x70);
-inline constexpr std::uint32_t ext_update_qp = 1u << 16, ext_fsm = 1u << 20, ext_sw_cq_init = 1u << 23;
+inline constexpr std::uint32_t ext_update_qp = 1u << 16, ext_fsm = 1u << 20, ext_80_vfs = 1u << 21,
+                               ext_sw_cq_init = 1u << 23, ext_vlan_control = 1u << 26;
 inline constexpr auto qos_vpp = bits8(0x7a, 4, 4), eth_prot_ctrl = bits8(0x7a, 5, 5);
 inline constexpr auto flow_steering = bits8(0x76, 7, 7), flow_sniffer = bits8(0x76, 5, 5),
                       log_max_flow_unicast_qps = bits8(0x76, 4, 0);
@@ -76,16 +77,17 @@ inline constexpr std::uint32_t bmme_win_2b = 1u << 1, bmme_local_inv = 1u << 6, 
 inline constexpr auto qcn = bits8(0x7b, 0, 0);
 inline constexpr auto reserved_lkey = u32(0x98);
 inline constexpr auto features = u32(0x9c);
-inline constexpr std::uint32_t feature_diag_per_port = 1u << 17, feature_reassign_mac = 1u << 22;
+inline constexpr std::uint32_t feature_ets = 1u << 13, feature_diag_per_port = 1u << 17,
+                               feature_reassign_mac = 1u << 22;
 inline constexpr auto max_icm_bytes = u64(0xa0);
 inline constexpr auto rate_limits = u16(0xcc), max_rate_limit = u16(0xd0), min_rate_limit = u16(0xd2);
 /// Bits of `flags`.
 inline constexpr unsigned flag_rc = 0, flag_uc = 1, flag_ud = 2, flag_xrc = 3, flag_srq = 6, flag_ipoib_csum = 7,
                           flag_bad_pkey_counter = 8, flag_bad_qkey_counter = 9, flag_dpdp = 12, flag_lso = 15,
                           flag_mem_window = 16, flag_apm = 17, flag_atomic = 18, flag_ud_av_port = 20,
-                          flag_ud_mcast = 21, flag_iboe = 30, flag_uc_loopback = 32, flag_udp_rss = 40,
-                          flag_uc_steer = 41, flag_mc_steer = 42, flag_counters = 48, flag_64b_eqe = 61,
-                          flag_64b_cqe = 62;
+                          flag_ud_mcast = 21, flag_iboe = 30, flag_uc_loopback = 32, flag_keep_fcs = 34,
+                          flag_udp_rss = 40, flag_uc_steer = 41, flag_mc_steer = 42, flag_counters = 48,
+                          flag_64b_eqe = 61, flag_64b_cqe = 62;
 }  // namespace dev_cap
 
 namespace query_port {

@@ -72,8 +72,8 @@ firmware::firmware_config configuration(unsigned vfs, unsigned ports, bool v2) {
 }  // namespace
 
 TEST(Announced, EveryBitHasATest) {
-  for (const firmware::firmware_config& c :
-       {configuration(0, 2, true), configuration(8, 2, true), configuration(0, 1, false)}) {
+  for (const firmware::firmware_config& c : {configuration(0, 2, true), configuration(8, 2, true),
+                                             configuration(126, 2, true), configuration(0, 1, false)}) {
     driver_model d(c);
     d.bring_up();
     ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
@@ -86,7 +86,7 @@ TEST(Announced, EveryBitHasATest) {
 
 /// And the other way round: a row is of something that one of these devices announces.
 TEST(Announced, EveryRowIsOfSomething) {
-  driver_model d(configuration(8, 2, true));
+  driver_model d(configuration(126, 2, true));
   d.bring_up();
   d.hw.reg(cr_base::mac, 0x04) = 3;
   for (const announcement& a : announcements()) {

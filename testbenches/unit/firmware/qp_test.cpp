@@ -245,6 +245,27 @@ TEST(Qp, UpdateTakesWhatItsMasksName) {
   EXPECT_EQ(d.requester(0x20b).dest.vlan_index, 9);
 }
 
+/// The mask of net/resource_tracker.c: mlx4_vf_immed_vlan_work_handler, which has the service VLAN, 54, on devices that
+/// have none. It can be named, and not asked for.
+TEST(Qp, UpdateOfARunningFunctionsVlan) {
+  namespace u = abi::update_qp;
+  fixture d;
+  ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);
+  const auto ask = [&](std::uint8_t fl) {
+    d.clear_in();
+    std::uint64_t mask = 0;
+    for (const unsigned bit : {35u, 36u, 37u, 38u, 39u, 40u, 41u, 42u, 43u, 44u, 45u, 46u, 48u, 54u})
+      mask |= std::uint64_t{1} << bit;
+    d.put(u::path_mask, mask);
+    d.put(abi::at(q::primary_path, abi::path::vlan_index), 7, u::context);
+    d.in()[u::context + q::primary_path] = fl;
+    return d.run(opcode::update_qp, 0x20b);
+  };
+  EXPECT_EQ(ask(abi::path::fl_cvlan), status::ok);
+  EXPECT_EQ(d.responder(0x20b).dest.vlan_index, 7);
+  EXPECT_EQ(ask(abi::path::fl_cvlan | abi::path::fl_svlan), status::bad_param);
+}
+
 TEST(Qp, NothingToDrainIsReportedAtOnce) {
   fixture d;
   ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);

@@ -47,6 +47,9 @@ TEST(Cq, OwnershipDependsOnWhoInitialises) {
   driver_model d;
   d.bring_up();
   const auto by_device = d.fill_cq(8, 5);
+  d.put(abi::cqc::timestamp, 1);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 0x80, 0), status::bad_param) << "times of completions, which are not announced";
+  d.put(abi::cqc::timestamp, 0);
   ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80, 0), status::ok);
   EXPECT_EQ(d.hw.host(by_device.address)[31 * 32 + 31], 0x80);
   EXPECT_EQ(d.hw.host(by_device.address)[32 * 32 + 31], 0x00) << "behind the queue";
