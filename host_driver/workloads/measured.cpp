@@ -24,8 +24,7 @@ measured measure(const workload& w, const workload_result& r, const workload_tim
   m.completed = r.completed;
   const bool told = is_told_by_receives(w);
   if (told) m.lost = r.offered - r.unfinished - r.received;
-  sim::time_ps begin = std::max(t.begin + c.start, t.measure_from), end = c.end != 0 ? t.begin + c.end : t.end;
-  end = std::min(end, t.end);
+  sim::time_ps begin = std::max(t.begin + c.start, t.measure_from), end = t.measured_end(c.end);
   if (c.messages != 0) {
     begin = std::max(begin, r.first_post);
     end = std::min(end, r.last_completion);

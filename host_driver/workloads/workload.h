@@ -3,6 +3,7 @@
 // (the next one when there is room) or an open one (when it arrives, whatever has become of those before).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -78,6 +79,9 @@ struct workload_times {
   sim::time_ps give_up = 0;  ///< what is still under way is unfinished
   /// From then on, up to `end`, messages are measured: closed loops by their completions, open ones by their arrivals.
   sim::time_ps measure_from = 0;
+
+  /// Up to where messages of a workload that ends `after` (0: with the run) are measured.
+  sim::time_ps measured_end(sim::time_ps after) const { return after != 0 ? std::min(begin + after, end) : end; }
 };
 
 class ping_pong;

@@ -53,8 +53,8 @@ bool congestion_marker::chooses(std::uint32_t bytes) {
   const std::uint64_t draw = (z ^ z >> 31) >> 32;  // 0 to 2^32 - 1
   // draw / 2^32 < pmax / 100 * (bytes - kmin) / (kmax - kmin)
   const std::uint64_t over = bytes - config_.kmin_bytes, span = config_.kmax_bytes - config_.kmin_bytes;
-  const std::uint64_t percent = over * config_.pmax_percent;  // of a span; below 2^37
-  return draw * span < (percent << 32) / 100;
+  const std::uint64_t percent = over * config_.pmax_percent;  // of a span; below 2^39, so it is shifted in two parts
+  return draw * span < ((percent / 100) << 32) + ((percent % 100) << 32) / 100;
 }
 
 }  // namespace rnic::fabric

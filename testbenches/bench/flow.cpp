@@ -117,15 +117,25 @@ bool flow::take_completions(sim::time_ps timeout) {
   return true;
 }
 
+/// A message of each queue pair that has room, round and round until none has, or none is due.
+void flow::post_in_turn(sim::time_ps deadline) {
+  std::size_t passed = 0;  // since a message was posted
+  while (passed < lanes_.size() && !stopped_ && system_.now_ps() < deadline) {
+    ++passed;
+    if (may_post()) {
+      post(turn_);
+      passed = 0;
+    }
+    turn_ = (turn_ + 1) % static_cast<std::uint32_t>(lanes_.size());
+  }
+}
+
 void flow::send(sim::time_ps begin, sim::time_ps deadline) {
   using rank = hosts::network::turn::rank;
   if (!stopped_) system_.wait_until(std::min(begin + config_.start, deadline), config_.from, rank::own, &stop_);
   result_.begin = system_.now_ps();
   while (!stopped_ && system_.now_ps() < deadline && (config_.messages == 0 || result_.completed < config_.messages)) {
-    for (std::uint32_t tried = 0; tried < lanes_.size(); ++tried) {
-      while (may_post() && !stopped_ && system_.now_ps() < deadline) post(turn_);
-      turn_ = (turn_ + 1) % static_cast<std::uint32_t>(lanes_.size());
-    }
+    post_in_turn(deadline);
     const sim::time_ps now = system_.now_ps(), next = due();
     if (stopped_ || now >= deadline) break;
     if (!take_completions(std::min(deadline, next > now ? next : deadline) - now)) break;

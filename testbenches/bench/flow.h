@@ -79,6 +79,7 @@ class flow {
   };
   bool may_post() const;
   void post(std::uint32_t index);
+  void post_in_turn(sim::time_ps deadline);
   void post_receive(std::uint32_t index);
   bool take_completions(sim::time_ps timeout);
   bool has_all(sim::time_ps since) const;

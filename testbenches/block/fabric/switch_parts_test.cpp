@@ -361,6 +361,26 @@ TEST(congestion_marker, ipv6_traffic_class) {
   EXPECT_EQ(wire::ethernet_fcs(f->data(), f->length), f->fcs);
 }
 
+/// Of queues as long as a buffer may be.
+TEST(congestion_marker, probability_in_long_queues) {
+  rig r(1);
+  marking_config c;
+  c.on = true;
+  c.kmin_bytes = 1'000'000;
+  c.kmax_bytes = 1'001'000'000;
+  c.pmax_percent = 100;
+  congestion_marker m(c, 1);
+  constexpr unsigned frames = 4000;
+  for (const unsigned percent : {3u, 5u, 25u, 50u, 90u}) {
+    unsigned marked = 0;
+    for (unsigned i = 0; i < frames; ++i) {
+      payload::frame_ptr f = udp4(r, 1, 2);
+      if (m.look_at(*f, c.kmin_bytes + percent * 10'000'000)) ++marked;
+    }
+    EXPECT_NEAR(marked, frames * percent / 100, 140) << percent;  // 4.4 standard deviations of a half
+  }
+}
+
 TEST(congestion_marker, probability_rises_to_pmax) {
   rig r(1);
   marking_config c;

@@ -85,8 +85,8 @@ class fabric_run {
     if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
     flows_->join(host);
     network_->wait_until(network_->now_ps());
-    if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
     end_ = std::max(end_, network_->now_ps());
+    if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
     network_->wait_until(network_->now_ps() + network_->lookahead());  // then all hosts are at that time
     network_->meet();
   }
@@ -144,7 +144,8 @@ class fabric_run {
   }
 
   void keep_flows() {
-    const nlohmann::json& all = results_["flows"] = flows_json(*flows_, file_.shape, begin_, std::min(deadline_, end_));
+    const sim::time_ps end = std::min(deadline_, end_);
+    const nlohmann::json& all = results_["flows"] = flows_json(*flows_, file_.shape, begin_, end);
     double sum = 0, squares = 0;
     for (std::size_t i = 0; i < flows_->size(); ++i) {
       const double gbps = all[i]["goodput_gbps"].get<double>();
@@ -154,7 +155,7 @@ class fabric_run {
       sum += gbps;
       squares += gbps * gbps;
     }
-    results_["goodput_gbps"] = sum;
+    results_["goodput_gbps"] = goodput_of_all(*flows_, end);
     const double n = static_cast<double>(flows_->size());
     results_["fairness"] = squares > 0 ? sum * sum / (n * squares) : 0;  // Jain 1984
   }

@@ -13,15 +13,28 @@ namespace rnic::program {
 
 namespace {
 
+double gbps(std::uint64_t bytes, sim::time_ps begin, sim::time_ps end) {
+  return end > begin ? static_cast<double>(bytes) * 8e3 / static_cast<double>(end - begin) : 0;
+}
+
+/// What of a flow is measured: what has arrived where that is told, else what has completed. A flow that goes on until
+/// the end is measured until then.
+struct measured_part {
+  measured_part(const bench::flow& f, sim::time_ps end)
+      : told(f.unreliable() && f.receives()),
+        whole(f.config().messages != 0 && (told ? f.result().arrived : f.result().completed) == f.config().messages),
+        last(told ? f.result().last_arrival : f.result().end),
+        until(whole ? last : end),
+        bytes(told ? f.result().arrived_bytes : f.result().bytes) {}
+  bool told, whole;
+  sim::time_ps last, until;
+  std::uint64_t bytes;
+};
+
 nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim::time_ps begin, sim::time_ps end) {
   const bench::flow_config& c = f.config();
   const bench::flow_result& r = f.result();
-  // A flow that goes on until the end is measured until then.
-  const bool told = f.unreliable() && f.receives();  // what has arrived; completions are of what was sent
-  const bool whole = c.messages != 0 && (told ? r.arrived : r.completed) == c.messages;
-  const sim::time_ps last = told ? r.last_arrival : r.end, until = whole ? last : end;
-  const double took = static_cast<double>(until - std::min(until, r.begin));
-  const std::uint64_t bytes = told ? r.arrived_bytes : r.bytes;
+  const measured_part m(f, end);
   nlohmann::json j = {{"name", c.name},
                       {"from", shape.hosts()[c.from]},
                       {"to", shape.hosts()[c.to]},
@@ -30,10 +43,10 @@ nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim:
                       {"posted", r.posted},
                       {"completed", r.completed},
                       {"start_us", to_us(r.begin - std::min(begin, r.begin))},
-                      {"goodput_gbps", took > 0 ? static_cast<double>(bytes) * 8e3 / took : 0}};
-  if (told) j["arrived"] = r.arrived;
-  if (f.unreliable() && !told) j["goodput_is_of"] = "sent";
-  if (whole) j["completion_us"] = to_us(last - r.begin);
+                      {"goodput_gbps", gbps(m.bytes, r.begin, m.until)}};
+  if (m.told) j["arrived"] = r.arrived;
+  if (f.unreliable() && !m.told) j["goodput_is_of"] = "sent";
+  if (m.whole) j["completion_us"] = to_us(m.last - r.begin);
   if (!r.failure.empty()) j["failure"] = r.failure;
   if (r.times.empty()) return j;
   const sample_summary s = summarise(r.times);
@@ -66,6 +79,18 @@ nlohmann::json flows_json(const bench::flow_set& flows, const fabric::topology& 
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < flows.size(); ++i) all.push_back(to_json(flows[i], shape, begin, end));
   return all;
+}
+
+double goodput_of_all(const bench::flow_set& flows, sim::time_ps end) {
+  std::uint64_t bytes = 0;
+  sim::time_ps first = ~sim::time_ps{0}, last = 0;
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const measured_part m(flows[i], end);
+    bytes += m.bytes;
+    first = std::min(first, flows[i].result().begin);
+    last = std::max(last, m.until);
+  }
+  return gbps(bytes, first, last);
 }
 
 void print_flows(const nlohmann::json& flows) {

@@ -15,6 +15,8 @@ namespace rnic::program {
 /// where it has failed.
 nlohmann::json flows_json(const bench::flow_set& flows, const fabric::topology& shape, sim::time_ps begin,
                           sim::time_ps end);
+/// Of the bytes of all, in the time from when the first of them began to when the last one ended, or to `end`. Gb/s.
+double goodput_of_all(const bench::flow_set& flows, sim::time_ps end);
 void print_flows(const nlohmann::json& flows);
 
 /// Each port of a switch, by what counters have `increased` in the time `took`, with the longest of its queues ever.

@@ -307,6 +307,25 @@ def check_equal_ways(c):
     one, _ = c.run(flow % 1)
     ways = [port_to(one, "leaf1", spine)["tx_gbps"] for spine in ("spine1", "spine2")]
     c.expect(min(ways) < 0.1 and max(ways) > 30, "one queue pair: %s" % ways)
+    # Queue pairs are in turn with a rate, and with as many messages as there are of them.
+    for more in "rate_mbps = 8000\n", "size = 16384\nmessages = 32\n":
+        result, _ = c.run(flow.replace("duration_us = 500\n", "" if "messages" in more else "duration_us = 500\n") % 32 + more)
+        ways = [port_to(result, "leaf1", spine)["tx_gbps"] for spine in ("spine1", "spine2")]
+        c.expect(min(ways) > 0.2 * sum(ways), "32 queue pairs, %s: %s" % (more, ways))
+
+
+def check_sums(c):
+    """Flows that are not under way together are not faster together; a port has sent what the flows have got."""
+    text = '[topology]\nkind = "star"\nhosts = 3\nrate_mbps = 40000\n' \
+           '[[flow]]\nfrom = "h1"\nto = "h3"\nsize = 65536\nmessages = %d\n' \
+           '[[flow]]\nfrom = "h2"\nto = "h3"\nsize = 65536\nmessages = %d\nstart_us = 800\n'
+    apart, _ = c.run(text % (20, 20))
+    both = 2 * 20 * 65536 * 8e-3
+    last = max(f["start_us"] + f["completion_us"] for f in apart["flows"])
+    c.expect(abs(apart["goodput_gbps"] - both / last) < 0.001 * both / last, "all flows: %.3f" % apart["goodput_gbps"])
+    few, _ = c.run(text[:text.rindex("[[flow]]")] % 2)
+    sent = port_to(few, "s1", "h3")["tx_gbps"]
+    c.expect(few["goodput_gbps"] < sent < few["goodput_gbps"] * 1.3, "a short run: %.3f of %.3f" % (few["goodput_gbps"], sent))
 
 
 def check_verbs_and_transports(c):
@@ -568,6 +587,7 @@ def check_all_else(c):
     check_deadlock(c)
     check_marks(c)
     check_equal_ways(c)
+    check_sums(c)
     check_verbs_and_transports(c)
     check_custom(c)
     check_vlans(c)

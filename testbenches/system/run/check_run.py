@@ -75,6 +75,11 @@ def check_goodput(c):
     full = c.experiment(text + "depth = 64\n")["all"]
     c.expect(0.99 * bound < full["goodput_gbps"] <= bound * 1.001, "closed loop: %.3f of %.3f Gb/s" %
              (full["goodput_gbps"], bound))
+    # What completes behind a workload's end is of no rate: the same whether it ends with the run or before.
+    for verb in "", 'verb = "send"\ntransport = "uc"\n', "depth = 64\n":
+        part = c.experiment(text + verb + "end_us = 250\n")["all"]
+        c.expect(0.95 * bound < part["goodput_gbps"] <= bound * 1.001, "up to end_us, %s: %.3f of %.3f Gb/s" %
+                 (verb.strip(), part["goodput_gbps"], bound))
     one = c.experiment(text + "depth = 1\n")["all"]
     # Little's law: of one message under way, rate times latency is one, less what posting takes.
     by_little = one["rate_mpps"] * one["latency"]["mean"]
