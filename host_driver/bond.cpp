@@ -161,8 +161,8 @@ static std::string obstacle_of_functions(const device& of) {
 
 std::string bond::obstacle(const device& of) {
   if (of.num_ports() != 2) return "the device has no second port";
-  if ((of.caps().bmme_flags & abi::dev_cap::bmme_port_remap) == 0) return "the device does not remap ports";
   if (of.is_virtual()) return "a virtual function is bonded by its host";
+  if ((of.caps().bmme_flags & abi::dev_cap::bmme_port_remap) == 0) return "the device does not remap ports";
   return of.virtual_functions() != 0 ? obstacle_of_functions(of) : std::string{};
 }
 

@@ -98,7 +98,8 @@ TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2 + 2 * 3;  // and multicast, and what has left a port
   const unsigned memory = 7 * 2 + 20 * 2 + 2 * 2 + 3 * 2;  // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
-  EXPECT_EQ(kinds.at("timed_inbox"), 2 * 3U + 1 + 2 + 1);  // ports, PCIe, firmware's port, firmware's DMA
+  EXPECT_EQ(kinds.at("timed_inbox"), 2 * 3U + 1 + 1 + 1);  // ports, PCIe, firmware's port, firmware's DMA
+  EXPECT_EQ(kinds.at("interrupt_lines"), 1U);
   for (const char* const name :
        {"a.adapter.clock", "a.adapter.firmware_clock", "a.uncore", "a.root_complex.completions",
         "a.adapter.port1.from_line", "a.adapter.doorbell_to_scheduler_sends",
