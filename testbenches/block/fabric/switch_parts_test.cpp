@@ -33,7 +33,6 @@ buffer_config small() {
   c.xon_gap_bytes = 1500;
   return c;
 }
-constexpr std::uint32_t small_shared = 65'536 - 2 * 5000;
 const std::vector<switch_config::port> two(2);
 
 TEST(shared_buffer, reserved_then_shared_then_headroom_then_nothing) {
@@ -377,7 +376,7 @@ TEST(congestion_marker, probability_in_long_queues) {
       payload::frame_ptr f = udp4(r, 1, 2);
       if (m.look_at(*f, c.kmin_bytes + percent * 10'000'000)) ++marked;
     }
-    EXPECT_NEAR(marked, frames * percent / 100, 140) << percent;  // 4.4 standard deviations of a half
+    EXPECT_NEAR(marked, frames * (percent / 100.0), 140) << percent;  // 4.4 standard deviations of a half
   }
 }
 

@@ -26,7 +26,8 @@ unsigned log2_up(std::uint64_t n) {
 }  // namespace
 
 void fit(host_driver::config& driver, const demand& d) {
-  constexpr std::uint64_t pages_of_queues = 8;  // of a queue pair and its share of a completion queue, at usual depths
+  // Of a queue pair and its share of a completion queue: a message has less than 512 bytes of them.
+  const std::uint64_t pages_of_queues = std::max<std::uint64_t>(8, d.depth / 8);
   const std::uint64_t pages = (d.bytes >> driver.mr_page_shift) + pages_of_queues * d.queue_pairs;
   driver.log_num_qp = std::max(driver.log_num_qp, std::min(18u, log2_up(2 * d.queue_pairs + 256)));
   driver.log_num_mtt = std::max(driver.log_num_mtt, std::min(24u, log2_up(2 * pages)));

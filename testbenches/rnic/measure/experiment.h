@@ -18,6 +18,7 @@ namespace rnic::program {
 struct demand {
   std::uint64_t queue_pairs = 1;
   std::uint64_t bytes = 0;  ///< of registered memory
+  std::uint64_t depth = 0;  ///< messages in the longest queue; 0: as usual
 };
 /// Sizes the driver's tables as an administrator would for `d`, never smaller than they are; what the device cannot
 /// hold is refused later, by the driver.

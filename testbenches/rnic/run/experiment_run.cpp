@@ -35,9 +35,10 @@ demand demand_of(const experiment_file& e) {
                           queue_pairs = (sends + receives) * w.threads * w.qps;
       if (queue_pairs == 0) continue;
       d.queue_pairs += 2 * queue_pairs;  // XRC has two for one
+      d.depth = std::max<std::uint64_t>(d.depth, w.depth);
       d.bytes += w.memory.number * w.memory.bytes + receives * w.threads * w.qps * (w.sizes.largest() + 4096u);
     }
-    most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes)};
+    most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes), std::max(most.depth, d.depth)};
   }
   return most;
 }

@@ -23,7 +23,11 @@ MIXES = [["--qps", "64", "--verbs", "cas,fadd", "--messages", "8000"],
          ["--qps", "256", "--verbs", "read,cas", "--depth", "16", "--messages", "4000"],
          ["--qps", "512", "--verbs", "read,write,cas,fadd", "--depth", "64", "--largest", "4096", "--messages", "16000"],
          ["--qps", "128", "--verbs", "read,write,fadd,send", "--messages", "4000",
-          "--set", "adapter.responder.flows=4", "--set", "adapter.responder.read_queue=2"]]
+          "--set", "adapter.responder.flows=4", "--set", "adapter.responder.read_queue=2"],
+         # Each port is paused by the other host: what arrives may not wait for answers that cannot leave.
+         ["--qps", "512", "--verbs", "write,read", "--depth", "1", "--largest", "16384", "--mtu", "256",
+          "--messages", "2000", "--set", "adapter.responder.flows=2", "--set", "adapter.responder.contexts.entries=16",
+          "--set", "adapter.responder.answer.waiting=1"]]
 # With loss each queue pair's READs may be repeated, and repeated ones take places as well: everything arrives all the
 # same, over few places and over few contexts. Time-outs are those of what was lost twice.
 LOSSY = [["--qps", "64", "--verbs", "write,read", "--messages", "1500", "--reorder", "2",

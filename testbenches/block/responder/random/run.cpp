@@ -80,12 +80,17 @@ class runner {
   /// records of queue pairs in error. Towards the end the neighbours do not hesitate any more.
   void until_the_end() {
     const auto now = [&] { return system_.core.now(); };
-    sim::cycle_t idle_since = sim::never;
+    sim::cycle_t idle_since = sim::never, checked_at = 0;
+    std::uint64_t checked = 0;  // packets: of one that is dropped nothing else is seen
     for (;;) {
       system_.run(firmware_.is_quick() ? 1 : 20 + draws_.below(200));
       firmware_.work();
       if (chaos_) give_up_waiting();
-      const sim::cycle_t silence = now() - std::min(now(), system_.last_active());
+      if (const std::uint64_t n = system_.tested.stats.value("responder.packets"); n != checked) {
+        checked = n;
+        checked_at = now();
+      }
+      const sim::cycle_t silence = now() - std::min(now(), std::max(system_.last_active(), checked_at));
       if (all_is_sent()) {
         idle_since = std::min(idle_since, now());
         if (now() > idle_since + before_calm) system_.how.calm_down();
