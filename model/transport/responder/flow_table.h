@@ -28,7 +28,8 @@ enum class context_user : std::uint8_t {
 /// Part of the responder: the queue pairs that have something on chip (responder_flow), their contexts, and the frames
 /// of theirs that wait. A queue pair has a place from the first frame or task of it until nothing of it is left: what
 /// was written to in a cycle is looked at at the end of it, or of the next tick, and leaves when it is idle. An answer
-/// that waits for requests in host memory keeps nothing here: it leaves in the context (owed_answer.h).
+/// that waits for requests in host memory keeps nothing here, nor need one for a port that is paused: it leaves in the
+/// context (owed_answer.h).
 ///
 /// Ports of the contexts: `context_ports` accesses a cycle, each a read that may be written back, by users with names
 /// (context_user), who wait in turn where there are more. What a user does with one context in a cycle is one access.

@@ -48,8 +48,10 @@ void parked_answers::add(const responder_flow& f) {
 }
 
 void parked_answers::bring_back() {
-  for (const std::uint16_t i : flows_.parking().brought_back) answers_.go_on(flows_[i]);
-  flows_.parking().brought_back.clear();
+  if (std::vector<std::uint16_t>& brought = flows_.parking().brought_back; sim::seldom(!brought.empty())) {
+    answers_.go_on(flows_[brought.front()]);  // and wakes us
+    brought.erase(brought.begin());
+  }
   if (sim::mostly(back_ == no_link && lines_.empty())) return;
   if (back_ == no_link) begin();
   if (back_ == no_link) return;

@@ -22,9 +22,9 @@ namespace rnic::transport {
 /// here, in a line of the same port and priority. When that has a place again, the queue pair comes back for its
 /// answer, before new ones.
 ///
-/// Ports: one queue pair leaves in a cycle, one comes back at a time, with an access to its context. Memory:
-/// `parked_answers` numbers, found with a comparator at each. Where they are all taken, the answer goes with the next
-/// packet of its queue pair. Counter: parked_answers.
+/// Ports: one queue pair leaves in a cycle, one comes back at a time, with an access to its context, and one answer
+/// that has come back goes on in a cycle. Memory: `parked_answers` numbers, found with a comparator at each. Where they
+/// are all taken, the answer goes with the next packet of its queue pair. Counter: parked_answers.
 class parked_answers {
  public:
   parked_answers(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, acknowledgement& answers,
