@@ -42,6 +42,8 @@ abi::status firmware::update_qp(command_request& r) {
   if ((path & ~known_path_bits()) != 0 || (fields & ~known_fields) != 0 || in(u::alternate_path_mask) != 0)
     return status::bad_param;
   if ((fields & bit(u::rate_limit_bit)) != 0 && !rate_limit_ok(in(q::rate_limit, u::context))) return status::bad_param;
+  const bool service_vlan = (in_[u::context + q::primary_path] & abi::path::fl_svlan) != 0;
+  if ((path & bit(u::service_vlan_bit)) != 0 && service_vlan) return status::bad_param;  // SVLAN_BY_QP is not announced
 
   std::array<std::uint8_t, q::bytes> stored{};
   qp_pair qp{};
@@ -49,8 +51,6 @@ abi::status firmware::update_qp(command_request& r) {
   if (!load_context(table::qpc, qp_index(qpn), qp) || !load_context(table::altc, qp_index(qpn), stored))
     return status::icm_error;
   if (qp.requester.type == icm::service::rss) return status::bad_param;  // another thing lies in these fields
-  const bool service_vlan = (in_[u::context + q::primary_path] & abi::path::fl_svlan) != 0;
-  if ((path & bit(u::service_vlan_bit)) != 0 && service_vlan) return status::bad_param;  // SVLAN_BY_QP is not announced
   if (const status s = merge_update(path, fields, stored.data()); s != status::ok) return s;
   return hand_over({abi::opcode::update_qp, any_state, qp_state::reset}, qp_index(qpn), stored.data(), qp);
 }
