@@ -12,6 +12,6 @@ namespace rnic::register_bus {
 /// rest in state SQ_DRAINING; `functions`: a virtual function has written to its channel or was reset, or virtual
 /// functions have come or gone.
 enum class notice : std::uint8_t { command, reset, link, drained, functions };
-inline constexpr std::size_t notices = 5;
+inline constexpr std::size_t notices = static_cast<std::size_t>(notice::functions) + 1;
 
 }  // namespace rnic::register_bus

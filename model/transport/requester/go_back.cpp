@@ -98,8 +98,7 @@ void go_back::withdraw_complete(qp_runtime& r) {
   const std::uint64_t behind = r.head == no_index ? next_packet_ : messages_[r.head].first_packet;
   if (r.withdraw.repeated <= behind) r.withdraw.repeated = 0;
   if (r.under_way.packets == 0) return;
-  r.withdraw.first = 0;
-  r.withdraw.behind = behind;
+  r.withdraw.complete = behind;
   withdrawing_.push(qps_, r);
   owner_.wake_next();
 }
@@ -107,7 +106,7 @@ void go_back::withdraw_complete(qp_runtime& r) {
 // Packets that are started from now on are not withdrawn, however long the write waits for its port.
 void go_back::withdraw(qp_runtime& r, std::uint64_t first) {
   r.withdraw.repeated = 0;  // this has more of them
-  r.withdraw.first = withdrawing_.has(r) ? std::min(r.withdraw.first, first) : first;
+  r.withdraw.first = r.withdraw.behind != 0 ? std::min(r.withdraw.first, first) : first;
   r.withdraw.behind = next_packet_;
   withdrawing_.push(qps_, r);
   owner_.wake_next();
@@ -115,8 +114,9 @@ void go_back::withdraw(qp_runtime& r, std::uint64_t first) {
 
 void go_back::write_withdrawals() {
   while (sim::seldom(!withdrawing_.empty()) && withdrawal_ports_.try_access(0)) {
-    const qp_runtime& r = withdrawing_.pop(qps_);
-    withdrawals_.write(r.qpn, r.withdraw.first, r.withdraw.behind, owner_.now());
+    qp_runtime& r = withdrawing_.pop(qps_);
+    withdrawals_.write(r.qpn, {r.withdraw.first, r.withdraw.behind, r.withdraw.complete}, owner_.now());
+    r.withdraw.first = r.withdraw.behind = r.withdraw.complete = 0;
   }
 }
 

@@ -153,6 +153,7 @@ class unit_table {
   }
   /// Nothing can start for the unit before `until`, unless release() says otherwise.
   void hold(std::uint32_t units, sim::cycle_t until) {
+    if (held_ == 0) held_until_ = sim::never;  // what is there is of those that were released
     held_ |= units;
     held_until_ = std::min(held_until_, until);
     owner_.wake_at(until);

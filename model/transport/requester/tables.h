@@ -167,7 +167,7 @@ struct alignas(sim::cache_line) qp_runtime {
   std::uint32_t cut = no_index;      ///< those that are forgotten, until go-back has taken them back
   /// Its packets that will not leave, until go-back has written that (withdrawals.h).
   struct {
-    std::uint64_t first = 0, behind = 0;
+    std::uint64_t first = 0, behind = 0, complete = 0;
     /// Packets before this number may be repetitions that were acknowledged before they left; 0: none are, ~0: those
     /// that are still to be started as well.
     std::uint64_t repeated = 0;

@@ -25,9 +25,9 @@ flow_table::flow_table(sim::clocked_block& owner, const responder_config& cfg, c
   }
   active_.reserve(cfg.flows);
   active_qpns_.reserve(cfg.flows);
-  parking_.touched.reserve(cfg.flows);
+  news_.touched.reserve(cfg.flows);
   to_do_.reserve(cfg.flows);
-  parking_.brought_back.reserve(cfg.flows);
+  news_.brought_back.reserve(cfg.flows);
 }
 
 std::uint16_t flow_table::find(std::uint32_t qpn) const {
@@ -38,8 +38,8 @@ std::uint16_t flow_table::find(std::uint32_t qpn) const {
 
 std::uint16_t flow_table::open(std::uint32_t qpn) {
   if (free_.empty()) {
-    if (!parking_.short_of_places) owner_.wake_next();  // for who makes room (parked_answers)
-    parking_.short_of_places = true;
+    if (!news_.short_of_places) owner_.wake_next();  // for who makes room (parked_answers)
+    news_.short_of_places = true;
     return no_link;
   }
   const std::uint16_t i = free_.back();
@@ -111,7 +111,7 @@ flow_table::found flow_table::look_up(responder_flow& f, icm::responder_context*
     return found::pending;
   }
   if (sim::seldom(bring_owed(f))) {
-    parking_.brought_back.push_back(f.number);
+    news_.brought_back.push_back(f.number);
     owner_.wake_next();
   }
   if (f.requests.held != 0) owner_.wake_next();  // they may pass others (held_reads)
@@ -127,11 +127,11 @@ void flow_table::count_use(responder_flow& f) {
 }
 
 void flow_table::leave() {
-  for (const std::uint16_t i : parking_.touched) {
+  for (const std::uint16_t i : news_.touched) {
     flows_[i].touched = false;
     leave(i);
   }
-  parking_.touched.clear();
+  news_.touched.clear();
 }
 
 void flow_table::leave(std::uint16_t i) {
@@ -154,7 +154,7 @@ void flow_table::leave(std::uint16_t i) {
   active_[k] = active_.back();
   active_.pop_back();
   free_.push_back(i);
-  parking_.short_of_places = false;
+  news_.short_of_places = false;
   if (awaited) owner_.wake_next();
 }
 

@@ -61,13 +61,15 @@ class flow_table {
   }
   const responder_flow& operator[](std::uint16_t i) const { return flows_[i]; }
 
-  /// What parked_answers works by: open() had no place since a queue pair left last; places that leave() has not looked
-  /// at since they were written to; those of queue pairs whose answer has come with the context, which it clears.
-  struct parking_signals {
+  /// What has become of places: those that were written to since leave() has looked at them; whether open() had none
+  /// since a queue pair left last; those of queue pairs whose answer has come with the context. parked_answers works by
+  /// it, and clears the last ones.
+  struct place_news {
+    std::vector<std::uint16_t> touched;
     bool short_of_places = false;
-    std::vector<std::uint16_t> touched, brought_back;
+    std::vector<std::uint16_t> brought_back;
   };
-  parking_signals& parking() { return parking_; }
+  place_news& news() { return news_; }
 
   const std::vector<std::uint32_t>& qpns() const { return active_qpns_; }
   std::uint16_t places() const { return static_cast<std::uint16_t>(flows_.size()); }
@@ -127,7 +129,7 @@ class flow_table {
   void touch(responder_flow& f) {
     if (f.touched) return;
     f.touched = true;
-    parking_.touched.push_back(f.number);
+    news_.touched.push_back(f.number);
   }
   found look_up(responder_flow& f, icm::responder_context* ctx);
   bool accesses(const responder_flow& f, context_user user) const {
@@ -142,7 +144,7 @@ class flow_table {
   sim::memory_ports ports_;
   std::vector<responder_flow> flows_;
   std::vector<std::uint16_t> free_, active_, to_do_;
-  parking_signals parking_;
+  place_news news_;
   std::vector<std::uint32_t> active_qpns_;  // beside active_
   std::vector<waiting_frame> frames_;
   std::uint16_t free_frame_ = no_link;

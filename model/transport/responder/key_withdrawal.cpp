@@ -68,7 +68,10 @@ bool key_withdrawal::pass(responder_slot& s) const {
   const bool accesses = s.what == action::write || s.fetches();
   if (s.place.in_wqe || s.keys != responder_slot::keys_state::none || !names(s, key_)) return true;
   if (s.place.next_segment != 0) return is_written(s);  // it may wait for the key engine, which waits for us
-  if (accesses) s.place.status = icm::translate_status::bad_key;
+  if (accesses) {
+    s.place.status = icm::translate_status::bad_key;
+    owner_.wake_next();  // one that waits to go on may fail now, and commit is before us in the cycle
+  }
   return true;
 }
 

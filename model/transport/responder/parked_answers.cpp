@@ -26,7 +26,7 @@ void parked_answers::announce(sim::statistics& to, const std::string& name) cons
 }
 
 void parked_answers::park() {
-  if (sim::mostly(!flows_.parking().short_of_places || !answers_.has_ready())) return;
+  if (sim::mostly(!flows_.news().short_of_places || !answers_.has_ready())) return;
   const flow_table& present = flows_;
   for (std::uint16_t i = 0; i != present.places(); ++i) {
     if (!has_nothing_but_answer(present[i]) || out_.has_place(present[i].ctx->dest)) continue;
@@ -48,7 +48,7 @@ void parked_answers::add(const responder_flow& f) {
 }
 
 void parked_answers::bring_back() {
-  if (std::vector<std::uint16_t>& brought = flows_.parking().brought_back; sim::seldom(!brought.empty())) {
+  if (std::vector<std::uint16_t>& brought = flows_.news().brought_back; sim::seldom(!brought.empty())) {
     answers_.go_on(flows_[brought.front()]);  // and wakes us
     brought.erase(brought.begin());
   }

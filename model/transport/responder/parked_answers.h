@@ -37,7 +37,7 @@ class parked_answers {
   void bring_back();
   /// and behind all that writes to queue pairs.
   void watch() {
-    if (sim::seldom(flows_.parking().short_of_places && !flows_.parking().touched.empty())) owner_.wake_next();
+    if (sim::seldom(flows_.news().short_of_places && !flows_.news().touched.empty())) owner_.wake_next();
   }
   /// Firmware has stopped the queue pair: its answer is not awaited.
   void forget(std::uint32_t qpn);

@@ -49,8 +49,11 @@ class response_pacing : public register_bus::cr_target_if {
     if (w == waiting_.end()) return no_link;
     const std::uint16_t flow = w->flow;
     w->due = limiter_.due(w->qpn);
-    owner_.wake_at(std::max(w->due, owner_.now() + 1));
-    if (w->due > owner_.now()) return no_link;
+    owner_.wake_next();  // another one may be due as well
+    if (w->due > owner_.now()) {
+      owner_.wake_at(w->due);
+      return no_link;
+    }
     waiting_.erase(w);
     return flow;
   }

@@ -15,7 +15,8 @@ namespace bench {
 world::world(sim::clock_domain& domain, unsigned cycles)
     : clocked_block("world", domain), memory(0x400000), memory_cycles(cycles) {}
 
-void world::serve(client& c) {
+void world::serve(client& c, unsigned port) {
+  if (rests(port)) return;
   // Memory of the QP's owner is not open to another function.
   const auto legal_one = [&](const pcie::dma_request& d) {
     return d.address + d.length <= memory.size() && (&c == &contexts || d.function == owning_function);
@@ -23,13 +24,14 @@ void world::serve(client& c) {
   const auto read = [&](const pcie::dma_request& d) {
     if (legal_one(d)) std::memcpy(d.destination, memory.data() + d.address, d.length);
   };
-  while (c.request.can_pop()) {
+  if (c.request.can_pop()) {
     c.busy.emplace_back(now() + memory_cycles, c.request.pop());
     const pcie::dma_request& d = c.busy.back().second;
+    if (neighbour != nullptr) neighbour->asked(port, d.address, d.length);
     if (samples_early && d.op == pcie::dma_request::kind::read) read(d);
     wake_at(now() + memory_cycles);
   }
-  while (!c.busy.empty() && c.busy.front().first <= now() && c.response.can_push()) {
+  if (!c.busy.empty() && c.busy.front().first <= now() && c.response.can_push()) {
     pcie::dma_request& d = c.busy.front().second;
     const bool legal = legal_one(d);
     if (d.op == pcie::dma_request::kind::read) {
@@ -46,9 +48,11 @@ void world::serve(client& c) {
   if (!c.busy.empty()) wake_at(std::max(c.busy.front().first, now() + 1));
 }
 
-void world::translate(translation& to) {
-  while (translates && to.request.can_pop() && to.response.can_push()) {
+void world::translate(translation& to, unsigned port) {
+  if (rests(port)) return;
+  if (translates && to.request.can_pop() && to.response.can_push()) {
     const icm::translate_request t = to.request.pop();
+    if (neighbour != nullptr) neighbour->asked(port, t.va, t.length);
     icm::translate_response r;
     r.tag = t.tag;
     const std::uint64_t at = t.what == icm::translate_request::kind::buffer ? t.buffer_mtt + t.va : t.va;
@@ -62,25 +66,32 @@ void world::translate(translation& to) {
 }
 
 void world::tick() {
-  serve(descriptors);
-  serve(contexts);
-  serve(gather);
-  serve(scatter);
-  translate(addresses);
-  translate(gather_addresses);
-  translate(scatter_addresses);
-  while (cqe.can_pop()) cqes.emplace_back(now(), cqe.pop());
-  while (event.can_pop()) event.pop();
-  while (error_in.can_pop()) errors.push_back(error_in.pop().qpn);
-  while (tx.can_pop() && (!return_credits || credit.can_push())) {
+  if (neighbour != nullptr) {
+    neighbour->step();
+    wake_next();
+  }
+  serve(descriptors, of_descriptors);
+  serve(contexts, of_contexts);
+  serve(gather, of_gather);
+  serve(scatter, of_scatter);
+  translate(addresses, of_addresses);
+  translate(gather_addresses, of_gather_addresses);
+  translate(scatter_addresses, of_scatter_addresses);
+  if (!rests(of_cqes) && cqe.can_pop()) cqes.emplace_back(now(), cqe.pop());
+  if (!rests(of_events) && event.can_pop()) event.pop();
+  if (!rests(of_errors) && error_in.can_pop()) errors.push_back(error_in.pop().qpn);
+  if (!rests(of_tx) && tx.can_pop() && (!return_credits || credit.can_push())) {
     payload::frame_ptr f = tx.pop();
     ++taken;
+    if (neighbour != nullptr) neighbour->sent(*f);
     if (return_credits) credit.push({f->port, f->priority});
     if (keep_frames) sent.emplace_back(now(), std::move(f));
   }
-  for (; !to_rx.empty() && rx.claim(); to_rx.pop_front()) rx.push(to_rx.front());
-  for (; !to_ring.empty() && doorbell.claim(); to_ring.pop_front()) doorbell.push(to_ring.front());
-  for (; !to_error.empty() && error_out.claim(); to_error.pop_front()) error_out.push({to_error.front()});
+  for (; !rests(of_rx) && !to_rx.empty() && rx.claim(); to_rx.pop_front()) rx.push(to_rx.front());
+  for (; !rests(of_doorbells) && !to_ring.empty() && doorbell.claim(); to_ring.pop_front())
+    doorbell.push(to_ring.front());
+  for (; !rests(of_told) && !to_error.empty() && error_out.claim(); to_error.pop_front())
+    error_out.push({to_error.front()});
 }
 
 bench::bench(const setup& s)

@@ -30,8 +30,37 @@ inline constexpr std::uint32_t qpn = 0x48, remote_qpn = 0x1234, good_key = 0x123
 inline constexpr std::uint32_t first_psn = 0xfffffe;  // of those whose numbers wrap
 inline constexpr std::uint64_t ring = 0x10000, data = 0x20000, qpc_at = 0x200000;
 
+/// Who decides at each edge what the world does, and sees what reaches it: with one, the world is ticked at each edge.
+class neighbour_if {
+ public:
+  virtual ~neighbour_if() = default;
+  /// First in each tick of the world.
+  virtual void step() = 0;
+  /// Nothing is taken from this port, or given to it, in this cycle.
+  virtual bool rests(unsigned port) = 0;
+  /// A request for memory or an address was taken.
+  virtual void asked(unsigned port, std::uint64_t address, std::uint32_t bytes) = 0;
+  virtual void sent(const payload::frame& f) = 0;
+};
+
 /// Everything around the requester in one block.
 struct world : sim::clocked_block {
+  enum place_of_contact : unsigned {
+    of_descriptors,
+    of_contexts,
+    of_gather,
+    of_scatter,
+    of_addresses,
+    of_gather_addresses,
+    of_scatter_addresses,
+    of_cqes,
+    of_events,
+    of_errors,
+    of_tx,
+    of_rx,
+    of_doorbells,
+    of_told
+  };
   world(sim::clock_domain& domain, unsigned memory_cycles);
   struct client {
     explicit client(world& w) : request(w), response(w) {}
@@ -70,11 +99,13 @@ struct world : sim::clocked_block {
   std::deque<scheduler::send_doorbell> to_ring;
   std::deque<std::uint32_t> to_error;
   unsigned reads = 0;
+  neighbour_if* neighbour = nullptr;
 
  private:
   void tick() override;
-  void serve(client& c);
-  void translate(translation& t);
+  bool rests(unsigned port) const { return neighbour != nullptr && neighbour->rests(port); }
+  void serve(client& c, unsigned port);
+  void translate(translation& t, unsigned port);
 };
 
 struct setup {

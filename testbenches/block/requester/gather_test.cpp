@@ -367,7 +367,7 @@ TEST(gather, packets_that_are_withdrawn_ask_for_nothing_more) {
   r.w.translates = false;
   for (unsigned i = 0; i < 5; ++i) r.start({{0x1000 + 0x1000 * i, 64}, {0x1100 + 0x1000 * i, 64}});
   r.run(50);
-  r.withdrawn.write(5, 2, 4, r.core.now());
+  r.withdrawn.write(5, {2, 4, 0}, r.core.now());
   r.w.translates = true;
   r.run(400);
   ASSERT_EQ(r.w.frames.size(), 3u);
@@ -383,7 +383,7 @@ TEST(gather, packets_that_are_withdrawn_ask_for_nothing_more) {
 
 TEST(gather, a_withdrawn_packet_of_another_queue_pair_is_another) {
   rig r;
-  r.withdrawn.write(6, 0, 10, r.core.now());
+  r.withdrawn.write(6, {0, 10, 0}, r.core.now());
   r.start({}, 5, 5);
   r.start({}, 0, 6);
   r.run(100);
@@ -487,7 +487,7 @@ TEST(gather, packet_without_a_source_fails_when_its_look_up_is_over) {
 
 TEST(withdrawals, a_write_is_seen_a_cycle_later) {
   transport::withdrawals w(18);
-  w.write(7, 3, 9, 100);
+  w.write(7, {3, 9, 0}, 100);
   EXPECT_FALSE(w.read(7, 5, 100));
   EXPECT_TRUE(w.read(7, 5, 101));
   EXPECT_FALSE(w.read(7, 2, 101));
@@ -497,14 +497,28 @@ TEST(withdrawals, a_write_is_seen_a_cycle_later) {
 
 TEST(withdrawals, what_was_withdrawn_stays_so_as_long_as_it_is_one_range) {
   transport::withdrawals w(18);
-  w.write(7, 0, 9, 100);
-  w.write(7, 5, 12, 200);
+  w.write(7, {0, 9, 0}, 100);
+  w.write(7, {5, 12, 0}, 200);
   EXPECT_TRUE(w.read(7, 1, 201));
   EXPECT_TRUE(w.read(7, 11, 201));
-  w.write(7, 20, 22, 300);
+  w.write(7, {20, 22, 0}, 300);
   EXPECT_FALSE(w.read(7, 11, 301));
   EXPECT_FALSE(w.read(7, 19, 301));
   EXPECT_TRUE(w.read(7, 21, 301));
+}
+
+/// What is complete stays withdrawn whatever a failure calls back, and the other way round.
+TEST(withdrawals, of_complete_messages_and_of_failures_are_kept_apart) {
+  transport::withdrawals w(18);
+  w.write(7, {0, 0, 9}, 100);
+  w.write(7, {20, 22, 0}, 200);
+  w.write(7, {0, 0, 5}, 300);
+  for (const std::uint64_t n : {0, 4, 8, 20, 21}) EXPECT_TRUE(w.read(7, n, 301)) << n;
+  for (const std::uint64_t n : {9, 19, 22}) EXPECT_FALSE(w.read(7, n, 301)) << n;
+  w.write(7, {0, 0, 21}, 400);
+  EXPECT_TRUE(w.read(7, 10, 401));
+  EXPECT_TRUE(w.read(7, 21, 401));
+  EXPECT_FALSE(w.read(7, 22, 401));
 }
 
 }  // namespace

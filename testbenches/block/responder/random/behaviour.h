@@ -6,9 +6,13 @@
 #include <cstdint>
 
 #include "model/sim/types.h"
-#include "testbenches/block/responder/random/seeded.h"
+#include "testbenches/bench/seeded.h"
 
 namespace rnic::transport::random_test {
+
+using bench::dice;
+using bench::mixed;
+using bench::octets;
 
 /// Where the responder meets its neighbours.
 enum class channel : unsigned {

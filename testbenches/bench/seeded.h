@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace rnic::transport::random_test {
+namespace rnic::bench {
 
 using octets = std::vector<std::uint8_t>;
 
@@ -44,4 +44,4 @@ class dice {
   std::mt19937_64 engine_;
 };
 
-}  // namespace rnic::transport::random_test
+}  // namespace rnic::bench
