@@ -28,7 +28,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, cfg.processing_units, qps_, shared.lists,
                 resumes_),
       units_(*this, cfg.processing_units, qps_),
-      timers_(*this, {timer_out, timer_in}, qps_, limiter_),
+      timers_(*this, {timer_out, timer_in}, qps_),
       go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, shared.withdrawn, resumes_,
                next_packet_),
       drained_(*this, contexts_, qps_),

@@ -14,8 +14,8 @@ constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
 constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
 }  // namespace
 
-timer_port::timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps, const rate_limiter& limiter)
-    : owner_(owner), ports_(ports), qps_(qps), limiter_(limiter), unit_(owner.domain().cycles(timeout_unit_ps)) {}
+timer_port::timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps)
+    : owner_(owner), ports_(ports), qps_(qps), unit_(owner.domain().cycles(timeout_unit_ps)) {}
 
 void timer_port::announce(sim::statistics& to) {
   to.add(owner_.name() + ".timers_crossed", crossed_);
@@ -28,15 +28,15 @@ void timer_port::announce(sim::statistics& to) {
 // Never: there is nothing to wait for.
 sim::cycle_t timer_port::deadline_of(const context& c, const qp_runtime& r) const {
   if (!icm::is_reliable(c.type) || c.ack_timeout == 0) return sim::never;
-  if (c.unacked_psn == c.next_psn && !r.progress.retrying) return sim::never;
-  if (limiter_.any() && nothing_asked(c, r)) return sim::never;
+  const bool waits = c.unacked_psn == c.next_psn ? r.progress.retrying : !nothing_asked(c, r);
+  if (!waits) return sim::never;
   return owner_.now() + (unit_ << std::min<unsigned>(c.ack_timeout, 31));
 }
 
-// Between two packets that ask for an acknowledgement a paced QP may take longer than its timer, which runs from the
-// second on (IBA 9.7.6.1.3).
-bool timer_port::nothing_asked(const context& c, const qp_runtime& r) const {
-  return limiter_.limits(r.qpn) && r.progress.asked.since(unacked_psn(c)) - 1 >= half_window;
+// Between two packets that ask for an acknowledgement a queue pair may take longer than its timer, which runs from the
+// second on (IBA 9.7.6.1.3): its line is slow, or others have their turns.
+bool timer_port::nothing_asked(const context& c, const qp_runtime& r) {
+  return r.progress.asked.since(unacked_psn(c)) - 1 >= half_window;
 }
 
 void timer_port::wait_for_receiver(qp_runtime& r, std::uint8_t syndrome) {

@@ -8,7 +8,6 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/statistics.h"
-#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/requester/tables.h"
 #include "model/transport/requester/timers.h"
 
@@ -16,8 +15,8 @@ namespace rnic::transport {
 
 /// Data sheet.
 ///
-/// A queue pair has one timer: for the acknowledgement of the oldest packet under way (IBA 9.7.6.1.3), or for a
-/// receiver that was not ready (9.7.5.2.8). It runs in the block ack_timers (ack_timers.h).
+/// A queue pair has one timer: for the acknowledgement of the oldest packet under way, as soon as one has asked for it
+/// (IBA 9.7.6.1.3), or for a receiver that was not ready (9.7.5.2.8). It runs in the block ack_timers (ack_timers.h).
 ///
 /// Ports, each of one item a cycle: commands out, expirations in.
 ///
@@ -48,7 +47,7 @@ class timer_port {
     sim::fifo_out<timer_command>& commands;
     sim::fifo_in<timer_expiration>& expirations;
   };
-  timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps, const rate_limiter& limiter);
+  timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps);
   void announce(sim::statistics& to);
 
   /// The queue pair's timer is to run, or runs.
@@ -56,6 +55,14 @@ class timer_port {
   /// For an acknowledgement, if one is to come and none runs.
   void start(const context& c, qp_runtime& r) {
     if (!is_on(r)) want(r, deadline_of(c, r));
+  }
+  /// A packet was sent, `psn` to before next_psn. One that runs while a queue pair goes back is over with the first;
+  /// what asks begins the next.
+  void sent(const context& c, qp_runtime& r, wire::psn_t psn, bool asks) {
+    if (psn.value() == c.unacked_psn) r.progress.asked = psn;  // what was asked for is answered, or goes again
+    const bool goes_back = r.progress.retrying && nothing_asked(c, r);
+    if (asks) r.progress.asked = wire::psn_t(c.next_psn);
+    goes_back ? restart(c, r) : start(c, r);
   }
   /// Anew: something has been acknowledged, or was sent again.
   void restart(const context& c, qp_runtime& r) { want(r, deadline_of(c, r)); }
@@ -82,7 +89,7 @@ class timer_port {
   void send_first();
   void receiver_waits(qp_runtime& r, bool waits);
   sim::cycle_t deadline_of(const context& c, const qp_runtime& r) const;
-  bool nothing_asked(const context& c, const qp_runtime& r) const;
+  static bool nothing_asked(const context& c, const qp_runtime& r);
   void want(qp_runtime& r, sim::cycle_t deadline) {
     r.timer.deadline = deadline;
     r.timer.since = owner_.now();
@@ -93,7 +100,6 @@ class timer_port {
   sim::clocked_block& owner_;
   port_set ports_;
   qp_table& qps_;
-  const rate_limiter& limiter_;
   sim::cycle_t unit_;                 // cycles of 4.096 us
   qp_queue waiting_{qp_list::timer};  // to be told of
   standstill_clock for_receivers_;

@@ -131,8 +131,7 @@ bool transmit::start(send_unit& u) {
   const sim::cycle_t grant_since = std::exchange(u.at_wqe.awaits_grant, sim::never);
   if (u.at_wqe.started == sim::never) u.at_wqe.started = std::min(owner_.edge(), grant_since);
   after_packet(u, place.length, packets);
-  if (place.ack_request) r.progress.asked = next_psn(c);
-  timers_.start(c, r);
+  timers_.sent(c, r, place.psn, place.ack_request);
   if (units_.sendable() != 0) engine_.await();
   return true;
 }

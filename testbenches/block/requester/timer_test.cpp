@@ -49,6 +49,39 @@ TEST(requester_timers, a_restart_sends_no_command) {
   EXPECT_EQ(b.ack_timers.running(), 0u);
 }
 
+/// A port that takes nothing until it is opened.
+struct slow_port final : ::bench::neighbour_if {
+  void step() override {}
+  bool rests(unsigned port) override { return !open && port == ::bench::world::of_tx; }
+  void asked(unsigned, std::uint64_t, std::uint32_t) override {}
+  void sent(const payload::frame&) override {}
+  bool open = false;
+};
+
+/// Two packets, of which the second asks for an acknowledgement and waits for two time-outs behind the first.
+TEST(requester_timers, run_from_the_packet_that_asks) {
+  bench::setup s = exact();
+  s.requester.egress_frames = 1;
+  bench::bench b(s);
+  slow_port port;
+  b.w.neighbour = &port;
+  b.w.wake_next();
+  b.post_write(1500);
+  b.ring_doorbell();
+  b.run_ns(3 * timeout_ns);
+  EXPECT_EQ(b.stats.value("requester.packets"), 1u);
+  EXPECT_EQ(b.stats.value("requester.retransmissions"), 0u);
+  EXPECT_EQ(b.ack_timers.running(), 0u);
+  port.open = true;
+  ASSERT_TRUE(b.run_until_sent(2));
+  EXPECT_EQ(b.ack_timers.running(), 1u);
+  b.run_ns(timeout_ns - 500);
+  EXPECT_EQ(b.w.sent.size(), 2u);
+  b.run_ns(1500);
+  ASSERT_GE(b.w.sent.size(), 3u);
+  EXPECT_EQ(b.sent(2).bth.psn.value(), first_psn);
+}
+
 /// The block's timer runs from the first packet on, the queue pair's from the acknowledgement at 8 us.
 TEST(requester_timers, the_rest_of_a_later_deadline_is_a_start_at_the_end_of_the_earlier_one) {
   bench::bench b(exact());

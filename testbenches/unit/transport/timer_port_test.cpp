@@ -55,7 +55,13 @@ struct bench final : time_of_a_bench, sim::clocked_block {
   }
   transport::qp_runtime& start(std::uint32_t qpn, std::uint8_t code, std::uint32_t unacked = 1,
                                std::uint32_t next = 2) {
+    asks(qpn, next);
     timers.start(of_code(code, unacked, next), qps[qpn]);
+    return qps[qpn];
+  }
+  /// The packet before `behind` has asked for an acknowledgement.
+  transport::qp_runtime& asks(std::uint32_t qpn, std::uint32_t behind = 2) {
+    qps[qpn].progress.asked = wire::psn_t(behind);
     return qps[qpn];
   }
   void run_us(std::uint64_t us) {
@@ -71,13 +77,11 @@ struct bench final : time_of_a_bench, sim::clocked_block {
 
   sim::statistics stats;
   transport::qp_table qps{10};
-  transport::congestion_config congestion;
-  transport::rate_limiter limiter{congestion, clock, 10};
   sim::fifo<transport::timer_command> commands{"commands", clock, 2};
   sim::fifo<transport::timer_expiration> expirations{"expirations", clock, 2};
   sim::fifo_out<transport::timer_command> out{*this};
   sim::fifo_in<transport::timer_expiration> in{*this};
-  transport::timer_port timers{*this, {out, in}, qps, limiter};
+  transport::timer_port timers{*this, {out, in}, qps};
   transport::ack_timers block;
   unsigned refused = 0;  ///< cycles for which each is refused
   unsigned offers = 0;
@@ -98,6 +102,36 @@ struct bench final : time_of_a_bench, sim::clocked_block {
 using list = std::vector<std::pair<std::uint32_t, sim::cycle_t>>;
 constexpr sim::cycle_t unit = 4096;  // cycles of 1 ns
 constexpr sim::cycle_t seen = 1;     // an expiration is pushed at its edge and seen a cycle later
+
+/// Packets 1 and 2 are under way, and only the first one, which is acknowledged, has asked.
+TEST(ack_timers, none_runs_while_nothing_is_asked_for) {
+  bench b(1);
+  b.asks(1, 2);
+  b.timers.restart(bench::of_code(1, 2, 3), b.qps[1]);
+  b.asks(2, 1);
+  b.timers.start(bench::of_code(1, 1, 3), b.qps[2]);
+  EXPECT_FALSE(transport::timer_port::is_on(b.qps[1]) || transport::timer_port::is_on(b.qps[2]));
+  b.asks(2, 3);
+  b.timers.start(bench::of_code(1, 1, 3), b.qps[2]);
+  b.run_us(40);
+  EXPECT_EQ(b.ends, (list{{2, 2 * unit + seen}}));
+}
+
+/// 1024 ns after it went back its first packet is sent again, 1024 ns later the one that asks.
+TEST(ack_timers, run_from_what_asks_when_a_queue_pair_has_gone_back) {
+  bench b(1);
+  transport::qp_runtime& r = b.asks(4, 7);
+  r.progress.retrying = true;
+  b.timers.restart(bench::of_code(1, 7, 7), r);
+  b.at(1024, [&] {
+    b.timers.sent(bench::of_code(1, 7, 8), r, wire::psn_t(7), false);
+    EXPECT_FALSE(transport::timer_port::is_on(r));
+  });
+  b.at(2048, [&] { b.timers.sent(bench::of_code(1, 7, 9), r, wire::psn_t(8), true); });
+  b.at(3072, [&] { b.timers.sent(bench::of_code(1, 7, 10), r, wire::psn_t(9), true); });
+  b.run_us(40);
+  EXPECT_EQ(b.ends, (list{{4, 2048 + 2 * unit + seen}}));
+}
 
 TEST(ack_timers, run_for_the_code_of_the_queue_pair) {
   bench b(1);
@@ -124,7 +158,7 @@ TEST(ack_timers, of_other_services_than_acknowledged_ones_do_not_run) {
   c.type = icm::service::uc;
   c.ack_timeout = 1;
   c.next_psn = 1;
-  b.timers.start(c, b.qps[1]);
+  b.timers.start(c, b.asks(1));
   EXPECT_FALSE(transport::timer_port::is_on(b.qps[1]));
 }
 
@@ -155,8 +189,8 @@ TEST(ack_timers, start_leaves_one_that_runs_and_restart_does_not) {
   c.ack_timeout = 1;
   c.next_psn = 1;
   const sim::cycle_t later = b.now();
-  b.timers.start(c, b.qps[1]);
-  b.timers.restart(c, b.qps[2]);
+  b.timers.start(c, b.asks(1));
+  b.timers.restart(c, b.asks(2));
   b.run_us(20);
   EXPECT_EQ(b.ends, (list{{1, 2 * unit + seen}, {2, later + 2 * unit + seen}}));
 }
@@ -174,7 +208,7 @@ TEST(ack_timers, a_receiver_that_is_not_ready_takes_the_place_of_the_acknowledge
 TEST(timer_port, a_later_end_is_not_told_before_the_earlier_one) {
   bench b(1);
   const auto c = bench::of_code(1);
-  for (const sim::cycle_t cycle : {10u, 1000u, 2000u}) b.at(cycle, [&] { b.timers.restart(c, b.qps[1]); });
+  for (const sim::cycle_t cycle : {10u, 1000u, 2000u}) b.at(cycle, [&] { b.timers.restart(c, b.asks(1)); });
   b.run_us(8);
   EXPECT_EQ(b.commands.pushes(), 1u);
   b.run_us(4);
@@ -201,10 +235,10 @@ TEST(timer_port, the_last_wish_is_told) {
   b.start(1, 1);
   b.at(100, [&] {
     b.timers.stop(b.qps[1]);
-    b.timers.start(c, b.qps[1]);
+    b.timers.start(c, b.asks(1));
   });
   b.at(200, [&] {
-    b.timers.start(c, b.qps[2]);
+    b.timers.start(c, b.asks(2));
     b.timers.stop(b.qps[2]);
   });
   b.run_us(1);
@@ -222,7 +256,7 @@ TEST(timer_port, one_command_leaves_in_a_cycle) {
   bench b(1);
   const auto c = bench::of_code(1);
   b.at(100, [&] {
-    for (const std::uint32_t qpn : {7u, 3u, 5u}) b.timers.start(c, b.qps[qpn]);
+    for (const std::uint32_t qpn : {7u, 3u, 5u}) b.timers.start(c, b.asks(qpn));
     b.timers.stop(b.qps[3]);
   });
   b.at(101, [&] {
@@ -265,7 +299,7 @@ TEST_P(crossing, a_start_behind_the_stop_has_its_own_time) {
   b.start(1, 1);
   const sim::cycle_t stopped = end + static_cast<sim::cycle_t>(late);
   b.at(stopped, [&] { b.timers.stop(b.qps[1]); });
-  b.at(stopped + 1, [&] { b.timers.start(c, b.qps[1]); });
+  b.at(stopped + 1, [&] { b.timers.start(c, b.asks(1)); });
   b.run_us(30);
   EXPECT_EQ(b.ends, (list{{1, stopped + 1 + 2 * unit + seen}}));
   EXPECT_EQ(b.count("crossed"), late <= -2 ? 0u : 1u);
