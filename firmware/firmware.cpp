@@ -127,7 +127,6 @@ void firmware::restart() {
   vports_.fill({});
   reacting_.fill(0);
   traffic_base_.fill({});
-  vxlan_port_ = 0;
   roce_v2_port_ = 4791;
   roce_flags_ = 0;
   write_port_map(transport::cr::port_map_identity);

@@ -126,6 +126,9 @@ class firmware {
 
   // port_commands.cpp
   bool valid_port(std::uint32_t port) const { return port >= 1 && port <= config_.num_ports; }
+  unsigned vectors_of(std::uint16_t function) const {
+    return function == 0 ? config_.msix_vectors : config_.vf_msix_vectors;
+  }
   status query_port(command_request& r);
   status init_port(command_request& r);
   status close_port(command_request& r);
@@ -218,6 +221,8 @@ class firmware {
   status check_qp_context(std::uint16_t function) const;
   bool asks_for_migration() const;
   status check_path(const std::uint8_t* stored) const;
+  status check_rdma(const std::uint8_t* stored) const;
+  bool queue_sizes_ok(icm::service service) const;
   bool report_drained();
   static icm::qp_state state_of(const qp_pair& qp);
   void drop_qp_buffer(const qp_pair& qp);
@@ -305,7 +310,6 @@ class firmware {
   std::array<bool, 2> roce_v2_ports_{true, true};  ///< SET_PORT's roce_mode, as the registers have it
   std::array<vport_counts, 2> vports_{};           ///< virtual ports with a rate, by priority
   std::array<traffic, 256> traffic_base_{};        // what QUERY_IF_STAT was reset at, by counter
-  std::uint16_t vxlan_port_ = 0;
   std::uint16_t roce_v2_port_ = 4791;
   std::uint32_t roce_flags_ = 0;
   std::uint32_t port_map_ = transport::cr::port_map_identity;  // as the register has it

@@ -29,10 +29,11 @@ struct firmware_config {
   std::uint8_t rx_checksum_mode = 0;    ///< CONFIG_DEV: 1 gives a sum for IP packets that are neither TCP nor UDP, as a
                                         ///< driver needs it for CHECKSUM_COMPLETE (data plane A.8.4); 0: none
   std::uint16_t total_vfs = 0;          ///< of the SR-IOV capability; with any, SYS_EQS is offered (control plane 3.5)
-  bool link_modes = true;               ///< offers ETH_PROT_CTRL: PTYS has a bit for the rate of each port
-  unsigned dispatch_cycles = 400;       ///< firmware cycles of decoding and checking a command: chosen
-  unsigned poll_cycles = 64;            ///< firmware cycles between two looks at a busy bit: chosen
-  unsigned max_polls = 1u << 20;        ///< looks before the hardware counts as broken (INTERNAL_ERR): chosen
+  std::uint16_t msix_vectors = 128, vf_msix_vectors = 4;  ///< of a physical, of a virtual function (control plane 1.2)
+  bool link_modes = true;          ///< offers ETH_PROT_CTRL: PTYS has a bit for the rate of each port
+  unsigned dispatch_cycles = 400;  ///< firmware cycles of decoding and checking a command: chosen
+  unsigned poll_cycles = 64;       ///< firmware cycles between two looks at a busy bit: chosen
+  unsigned max_polls = 1u << 20;   ///< looks before the hardware counts as broken (INTERNAL_ERR): chosen
 };
 
 /// Whether the register PTYS of ACCESS_REG has a link mode of this rate.

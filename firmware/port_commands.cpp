@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "firmware/firmware.h"
+#include "firmware/limits.h"
 #include "model/abi/device.h"
 #include "model/ethernet/steering_cr.h"
 #include "model/gid/gid_cr.h"
@@ -26,8 +27,8 @@ abi::status firmware::query_port(command_request& r) {
   out_.fill(0);
   put(f::link_up, link & 1);
   put(f::port_types, f::type_ethernet);
-  put(f::ib_mtu, 5);
-  put(f::max_eth_mtu, 9600);
+  put(f::ib_mtu, largest_mtu_code);
+  put(f::max_eth_mtu, max_ethernet_mtu);
   put(f::speed, rate != 0 ? chip_.read_port(cr_base::mac, port, mac_cr::link_speed_code) : config_.speed_code);
   put(f::ib_width, 3);
   put(f::log_max_gids, 7);
@@ -104,7 +105,8 @@ abi::status firmware::set_port_general(unsigned port) {
   constexpr std::uint8_t known = f::flag_mtu | f::flag_rx_pause | f::flag_tx_pause | f::flag_roce_mode,
                          known2 = f::flags2_ignore_fcs | f::flags2_user_mtu;
   if ((flags & ~known) != 0 || (flags2 & ~known2) != 0) return status::bad_param;  // of capabilities that are not there
-  if ((flags & f::flag_mtu) != 0 && in(f::mtu) < 64) return status::bad_param;
+  if ((flags & f::flag_mtu) != 0 && (in(f::mtu) < 64 || in(f::mtu) > max_ethernet_mtu + ethernet_overhead))
+    return status::bad_param;
   if ((flags & f::flag_roce_mode) != 0) {
     if (const status s = set_roce_mode(port, in(f::roce_mode)); s != status::ok) return s;
   }

@@ -4,6 +4,7 @@
 
 #include "firmware/context_access.h"
 #include "firmware/firmware.h"
+#include "firmware/limits.h"
 #include "model/scheduler/scheduler_cr.h"
 #include "model/transport/transport_cr.h"
 
@@ -101,8 +102,9 @@ abi::status firmware::change_live_qp(const transition& t, std::uint32_t qpn) {
   if (!load_context(table::qpc, index, qp) || !load_context(table::altc, index, stored)) return status::icm_error;
   if ((t.from >> static_cast<unsigned>(state_of(qp)) & 1) == 0) return status::bad_qp_state;
   merge_qp_context(stored.data(), t.opcode);
-  if ((in(mailbox::optional)&mailbox::opt_primary_path) != 0)
+  if ((in(mailbox::optional) & (mailbox::opt_primary_path | mailbox::opt_sched_queue)) != 0)
     if (const status s = check_path(stored.data()); s != status::ok) return s;
+  if (const status s = check_rdma(stored.data()); s != status::ok) return s;
   return hand_over(t, index, stored.data(), qp);
 }
 
@@ -139,8 +141,10 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
   if (abi::get(stored.data(), q::service) != static_cast<unsigned>(icm::service::mlx))
     abi::set(stored.data(), q::rss, 0);
   merge_qp_context(stored.data(), t.opcode);
-  if (t.opcode == abi::opcode::init2rtr_qp || (in(mailbox::optional)&mailbox::opt_primary_path) != 0)
+  if (t.opcode == abi::opcode::init2rtr_qp ||
+      (in(mailbox::optional) & (mailbox::opt_primary_path | mailbox::opt_sched_queue)) != 0)
     if (const status s = check_path(stored.data()); s != status::ok) return s;
+  if (const status s = check_rdma(stored.data()); s != status::ok) return s;
   abi::set(stored.data(), q::local_qpn, qpn);
   if (t.opcode == abi::opcode::rst2init_qp) qp.requester.function = qp.responder.function = function_of(r);
   fill_static(stored.data(), qp);
@@ -184,9 +188,31 @@ abi::status firmware::check_qp_context(std::uint16_t function) const {
   if (service != icm::service::xrc &&
       (!cqs_.has(in(q::send_cqn, c), function) || !cqs_.has(in(q::receive_cqn, c), function)))
     return status::bad_resource;
+  if (!queue_sizes_ok(service)) return status::bad_param;
   if (in(q::log_page, c) > 19 || !rate_limit_ok(in(q::rate_limit, c))) return status::bad_param;
   const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
   return mtt_range_ok(mtt, 1) ? status::ok : status::bad_param;
+}
+
+/// Fields of a receive queue that the queue pair does not have may hold anything.
+bool firmware::queue_sizes_ok(icm::service service) const {
+  const std::size_t c = mailbox::context;
+  constexpr unsigned smallest_stride = 4;  // log2
+  const bool sends =
+      in(q::log_sq_size, c) <= log_max_qp_wqes && in(q::log_sq_stride, c) + smallest_stride <= log_max_sq_stride;
+  const bool has_rq = in(q::srq_valid, c) == 0 && service != icm::service::xrc;
+  return sends && (!has_rq || (in(q::log_rq_size, c) <= log_max_qp_wqes &&
+                               in(q::log_rq_stride, c) + smallest_stride <= log_max_rq_stride));
+}
+
+/// What the context would have of a connection's MTU, and of READs and atomics that it answers.
+abi::status firmware::check_rdma(const std::uint8_t* stored) const {
+  const icm::service service = service_of(stored);
+  const bool reliable = service == icm::service::rc || service == icm::service::xrc;
+  if (!reliable && service != icm::service::uc) return status::ok;
+  const bool fits = abi::get(stored, q::mtu) <= largest_mtu_code &&
+                    (!reliable || abi::get(stored, q::responder_rdma) <= log_max_responder_rdma);
+  return fits ? status::ok : status::bad_param;
 }
 
 /// RoCE has no automatic path migration (IBA annex A16, management): there is no second path, and a queue pair's state

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "firmware/firmware.h"
+#include "firmware/limits.h"
 
 namespace rnic::firmware {
 
@@ -20,7 +21,6 @@ void copy(std::uint8_t* to, const std::uint8_t* from, abi::field<T> f) {
 }
 
 constexpr std::uint16_t default_udp_source = 0xc000;  // until RTR2RTS brings the entropy (data plane A.10.4)
-constexpr std::uint8_t largest_mtu_code = 5;
 
 icm::path path_of(const std::uint8_t* stored) {
   const std::uint8_t* from = stored + q::primary_path;

@@ -4,6 +4,7 @@
 
 #include "firmware/context_access.h"
 #include "firmware/firmware.h"
+#include "firmware/limits.h"
 #include "model/completion/completion_cr.h"
 
 namespace rnic::firmware {
@@ -69,7 +70,7 @@ abi::status firmware::sw2hw_eq(command_request& r) {
   if (eqs_.has(eqn)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   constexpr unsigned max_log_size = 22;
-  if (in(f::log_size) > max_log_size) return status::bad_param;
+  if (in(f::log_size) > max_log_size || in(f::vector) >= vectors_of(function_of(r))) return status::bad_param;
 
   icm::eq_context c{};
   c.eqn = eqn;
@@ -152,6 +153,7 @@ abi::status firmware::sw2hw_srq(command_request& r) {
   if (srqs_.has(r.modifier)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   if (in(f::srqn) != r.modifier || in(f::log_stride) < 1 || in(f::db_record) % 4 != 0) return status::bad_param;
+  if (in(f::log_size) > log_max_srq_wqes || in(f::log_stride) + 4u > log_max_rq_stride) return status::bad_param;
 
   icm::srq_context c{};
   c.srqn = r.modifier;

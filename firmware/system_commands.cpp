@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "firmware/firmware.h"
+#include "firmware/limits.h"
 #include "model/abi/bar_layout.h"
 #include "model/abi/device.h"
 #include "model/completion/completion_cr.h"
@@ -31,6 +32,7 @@ constexpr std::uint16_t srqc_bytes = 128, cqc_bytes = 128, eqc_bytes = 64, cmpt_
 constexpr std::uint16_t rdmarc_bytes = sizeof(icm::rdma_resources::entry);
 constexpr unsigned log_max_qps = 24, log_max_cqs = 24, log_max_srqs = 24, log_max_mpts = 24, log_max_eqs = 10,
                    log_max_mcgs = 20;
+constexpr unsigned log_shortest_group = 7;  // MLX4_MIN_MGM_LOG_ENTRY_SIZE of the kernel's driver
 
 }  // namespace
 
@@ -83,8 +85,8 @@ void firmware::fill_capabilities() {
     std::uint8_t v;
   };
   constexpr value bytes[] = {
-      {c::log_max_srq_wqes, 14},
-      {c::log_max_qp_wqes, 14},
+      {c::log_max_srq_wqes, log_max_srq_wqes},
+      {c::log_max_qp_wqes, log_max_qp_wqes},
       {c::log_reserved_qps, 6},
       {c::log_max_qps, 18},
       {c::log_reserved_srqs, 6},
@@ -97,8 +99,8 @@ void firmware::fill_capabilities() {
       {c::log_max_eqs, 8},
       {c::log_reserved_mtts, 4},
       {c::log_reserved_mpts, 4},
-      {c::log_max_requester_rdma, 7},
-      {c::log_max_responder_rdma, 4},  // icm::rdma_resources::depth
+      {c::log_max_requester_rdma, log_max_requester_rdma},
+      {c::log_max_responder_rdma, log_max_responder_rdma},
       {c::log_max_gso, 17},
       {c::rss, 0x37},
       {c::ack_delay, 15},
@@ -115,7 +117,7 @@ void firmware::fill_capabilities() {
       {c::log_bf_per_page, 3},
       {c::max_sq_sge, 62},
       {c::max_rq_sge, 32},
-      {c::log_max_mcg_qps, 8},
+      {c::log_max_mcg_qps, log_max_mcg_qps},
       {c::reserved_mcgs, 0},
       {c::log_max_mcgs, 13},
       {c::log_max_pds, 15},
@@ -131,8 +133,8 @@ void firmware::fill_capabilities() {
                     bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_keep_fcs) | bit(c::flag_udp_rss) |
                     bit(c::flag_uc_steer) | bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) |
                     bit(c::flag_64b_cqe));
-  put(c::max_sq_bytes, 1008);
-  put(c::max_rq_bytes, 512);
+  put(c::max_sq_bytes, max_sq_bytes);
+  put(c::max_rq_bytes, max_rq_bytes);
   put(c::max_counters, 256);
   constexpr unsigned most_of_old_devices = 63;  // virtual functions, for the kernel's driver
   put(c::ext_flags, c::ext_update_qp | c::ext_fsm | (config_.software_cq_init ? c::ext_sw_cq_init : 0) |
@@ -247,8 +249,7 @@ bool firmware::set_group_table() {
   const unsigned log_mcgs = in(f::log_mcg_table), log_mcg_bytes = in(f::log_mcg_bytes);
   if (log_mcgs > log_max_mcgs || log_mcg_bytes > 12 || in(f::log_mcg_hash) > 16 || in(f::log_mcg_hash) > log_mcgs)
     return false;
-  // The hardware reads entries of that size, and finds no group in shorter ones.
-  if (std::size_t{1} << log_mcg_bytes < sizeof(icm::multicast_group)) return false;
+  if (log_mcg_bytes < log_shortest_group) return false;
   layout(table::mcg) = {in(f::mcg_base)&f::base_mask, 1u << log_mcg_bytes, log_mcgs};
   return true;
 }
@@ -364,7 +365,6 @@ abi::status firmware::config_dev(command_request& r) {
   namespace t = transport::cr;
   if (r.op_modifier == 1) {
     out_.fill(0);
-    put(f::vxlan_port, vxlan_port_);
     put(f::roce_v2_port, roce_v2_port_);
     put(f::roce_flags, roce_flags_);
     put(f::rx_checksum_mode, config_.rx_checksum_mode * 0x11u);  // of both ports
@@ -372,14 +372,13 @@ abi::status firmware::config_dev(command_request& r) {
   }
   if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
   const std::uint32_t update = in(f::update_flags);
-  if ((update &
-       ~(f::update_vxlan_port | f::update_roce_v2_port | f::update_rx_port_check | f::update_function_ports)) != 0)
+  // Tunnels (VXLAN) are not announced.
+  if ((update & ~(f::update_roce_v2_port | f::update_rx_port_check | f::update_function_ports)) != 0)
     return status::bad_param;
   if ((update & f::update_roce_v2_port) != 0 && !config_.roce_v2) return status::bad_param;
   if ((update & f::update_function_ports) != 0 &&
       !functions_.set_ports(in(f::functions_port_1), in(f::functions_port_2), in(f::functions_both)))
     return status::bad_param;
-  if ((update & f::update_vxlan_port) != 0) vxlan_port_ = in(f::vxlan_port);
   if ((update & f::update_rx_port_check) != 0) {
     roce_flags_ = in(f::roce_flags);
     const bool any = (roce_flags_ & f::disable_rx_port_check) != 0;

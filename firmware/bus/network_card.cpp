@@ -11,6 +11,8 @@ firmware_config config_of(const adapter::config& adapter, const firmware_config&
   firmware_config f = more;
   f.num_ports = adapter.ports;
   f.total_vfs = adapter.pcie.space.total_vfs;
+  f.msix_vectors = adapter.pcie.space.msix_vectors;
+  f.vf_msix_vectors = adapter.pcie.space.vf_msix_vectors;
   f.device_id = adapter.who.device_id;
   f.version = {adapter.who.firmware_major, adapter.who.firmware_minor, adapter.who.firmware_subminor};
   f.board_id = adapter.who.board;

@@ -25,8 +25,8 @@ inline constexpr std::uint32_t rqp_multicast = 0x0228;    ///< 31:30: 0 groups o
 inline constexpr std::uint32_t rqp_valid = 1u << 31;
 /// Default entries, by kind of address (0 groups, 1 unicast): word 0 number of members, from word 1 on the members as
 /// in a group entry. To change one: number 0, members, number.
-inline constexpr std::uint32_t default_entry = 0x0400;
-inline constexpr std::uint32_t default_stride = 0x0400;
+inline constexpr std::uint32_t default_entry = 0x0800;  ///< aligned to their stride
+inline constexpr std::uint32_t default_stride = 0x0800;
 
 // Of the device, at port 0.
 inline constexpr std::uint32_t group_steering = 0x0240;   ///< 1: B0, unicast addresses are looked up as groups are

@@ -33,14 +33,15 @@ namespace rnic::icm {
 /// (fills and write-backs), and the contexts themselves. Approximation: the first entry's copy has all of the context's
 /// bytes; the second one is there for the place and the time that it takes.
 ///
-/// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
+/// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Entries that are
+/// shorter than it are refused, if not `shortest` says how short they may be. Numbers are taken
 /// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the
 /// owner compares the number in the context.
 template <class Context>
 class context_cache {
  public:
   context_cache(std::string name, sim::clocked_block& owner, const context_cache_config& config, const icm_map& map,
-                table which, std::uint32_t offset);
+                table which, std::uint32_t offset, std::uint32_t shortest = sizeof(Context));
 
   /// To be bound to the DMA engine by the adapter.
   pcie::dma_port dma;

@@ -12,12 +12,12 @@ namespace rnic::icm {
 
 template <class Context>
 context_cache<Context>::context_cache(std::string name, sim::clocked_block& owner, const context_cache_config& config,
-                                      const icm_map& map, table which, std::uint32_t offset)
+                                      const icm_map& map, table which, std::uint32_t offset, std::uint32_t shortest)
     : dma(owner),
       name_(std::move(name)),
       owner_(owner),
       map_changes_(map, [this] { wake_waiting(); }),
-      place_(map, which, offset, sizeof(Context)),
+      place_(map, which, offset, sizeof(Context), shortest),
       tags_(name_, sim::checked(config, name_)),
       transfers_(owner, dma, config),
       contexts_(tags_.size()) {
@@ -131,7 +131,7 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
     }
     return result::pending;
   }
-  tags_.start_fill(i, key, transfers_.read(key, i, *address));
+  tags_.start_fill(i, key, transfers_.read(key, i, *address, place_.bytes()));
   ++stats_.misses;
   if (!stalled_.empty()) {
     const auto found = std::find(stalled_.begin(), stalled_.end(), key);
@@ -172,7 +172,7 @@ bool context_cache<Context>::send_back(unsigned i) {
     return true;
   }
   if (!transfers_.may_write()) return false;
-  transfers_.write(tags_.key(i), contexts_[i].context, *address);
+  transfers_.write(tags_.key(i), contexts_[i].context, *address, place_.bytes());
   return true;
 }
 

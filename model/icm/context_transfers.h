@@ -38,8 +38,8 @@ class context_transfers {
   }
 
   bool may_read() { return fills_active_ != fills_.size() && channel_has_room(); }
-  /// Begins to read the context of `key`, for `slot`, when may_read(); returns the number of the buffer.
-  unsigned read(std::uint32_t key, unsigned slot, std::uint64_t address) {
+  /// Begins to read `bytes` of the context of `key`, for `slot`, when may_read(); returns the number of the buffer.
+  unsigned read(std::uint32_t key, unsigned slot, std::uint64_t address, std::uint32_t bytes) {
     const auto n = static_cast<unsigned>(
         std::find_if(fills_.begin(), fills_.end(), [](const fill& f) { return !f.active; }) - fills_.begin());
     fill& f = fills_[n];
@@ -50,7 +50,7 @@ class context_transfers {
     if (++fills_active_ == fills_.size()) full_since_ = owner_.now();
     pcie::dma_request request;
     request.op = pcie::dma_request::kind::read;
-    request.length = sizeof(Context);
+    request.length = bytes;
     request.address = address;
     request.tag = n;
     request.destination = reinterpret_cast<std::uint8_t*>(&f.data);
@@ -64,8 +64,8 @@ class context_transfers {
   const std::uint64_t& full_cycles() const { return full_cycles_; }
 
   bool may_write() { return write_backs_active_ != write_backs_.size() && channel_has_room(); }
-  /// Begins to write a copy of `context` when may_write().
-  void write(std::uint32_t key, const Context& context, std::uint64_t address) {
+  /// Begins to write `bytes` of a copy of `context` when may_write().
+  void write(std::uint32_t key, const Context& context, std::uint64_t address, std::uint32_t bytes) {
     const auto n = static_cast<unsigned>(
         std::find_if(write_backs_.begin(), write_backs_.end(), [](const write_back& w) { return !w.active; }) -
         write_backs_.begin());
@@ -77,7 +77,7 @@ class context_transfers {
     pcie::dma_request request;
     request.op = pcie::dma_request::kind::write;
     request.notify = true;
-    request.length = sizeof(Context);
+    request.length = bytes;
     request.address = address;
     request.tag = write_tag | n;
     request.source = reinterpret_cast<const std::uint8_t*>(&w.data);

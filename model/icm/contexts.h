@@ -320,10 +320,13 @@ struct srq_context {
 };
 static_assert(sizeof(srq_context) == 64 && std::is_trivially_copyable_v<srq_context>);
 
-/// Entry of the multicast group table in its published form, big-endian (adapter data plane B.6).
+/// Entry of the multicast group table in its published form, big-endian (adapter data plane B.6). Software says how
+/// long the entries of its table are: of shorter ones so much is read, and the rest says nothing; longer ones have as
+/// many members.
 struct multicast_group {
-  static constexpr unsigned max_members = 120;
-  std::uint8_t bytes[512];
+  static constexpr unsigned max_members = 256;
+  static constexpr std::uint32_t shortest_bytes = 128;
+  std::uint8_t bytes[32 + 4 * max_members];
 };
 
 }  // namespace rnic::icm

@@ -21,7 +21,10 @@ constexpr unsigned largest_log_table = 24;
 
 group_walk::group_walk(const std::string& name, sim::clocked_block& owner, const context_cache_config& cache,
                        const icm_map& map, sim::statistics& stats)
-    : owner_(owner), name_(name), map_(map), groups_(name, owner, cache, map, table::mcg, 0) {
+    : owner_(owner),
+      name_(name),
+      map_(map),
+      groups_(name, owner, cache, map, table::mcg, 0, multicast_group::shortest_bytes) {
   members_.reserve(multicast_group::max_members);
   const std::pair<const char*, const std::uint64_t*> named[] = {
       {"searches", &searches_}, {"entries", &entries_}, {"found", &found_}, {"endless", &endless_}};

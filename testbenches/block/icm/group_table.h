@@ -15,8 +15,9 @@ namespace rnic::bench {
 
 using group_id = std::array<std::uint8_t, 16>;
 
-/// 64 entries of 1024 bytes from bus address 0 on, of which the first 16 are buckets. An entry is as the driver writes
-/// it: next in 31:6 of word 0, protocol and number of members in word 1, identifier at 0x10, members from 0x20 on.
+/// 64 entries of 1024 bytes, or of `bytes`, from bus address 0 on, of which the first 16 are buckets. An entry is as
+/// the driver writes it: next in 31:6 of word 0, protocol and number of members in word 1, identifier at 0x10, members
+/// from 0x20 on.
 class group_table {
  public:
   static constexpr std::uint32_t entry_bytes = 1024;
@@ -24,14 +25,15 @@ class group_table {
   static constexpr std::uint64_t icm_base = 0x1'1400'0000;
   static constexpr std::uint32_t ethernet = 1;
 
-  group_table(icm::icm_map& map, fake_memory& memory) : memory_(memory) {
-    map.layout(icm::table::mcg) = {icm_base, entry_bytes, log_entries};
-    map.map(icm_base, 0, std::uint64_t{entry_bytes} << log_entries);
+  group_table(icm::icm_map& map, fake_memory& memory, std::uint32_t bytes = entry_bytes)
+      : memory_(memory), bytes_(bytes) {
+    map.layout(icm::table::mcg) = {icm_base, bytes, log_entries};
+    map.map(icm_base, 0, std::uint64_t{bytes} << log_entries);
   }
   static std::uint32_t bucket(const group_id& id) { return rnic::icm::mgid_hash(id.data(), hash_bits); }
   void put(std::uint32_t index, const group_id& id, std::uint32_t next, const std::vector<std::uint32_t>& members,
            std::uint32_t protocol = 0) {
-    const std::uint64_t at = std::uint64_t{index} * entry_bytes;
+    const std::uint64_t at = std::uint64_t{index} * bytes_;
     memory_.be32(at, next << 6);
     memory_.be32(at + 4, protocol << 30 | static_cast<std::uint32_t>(members.size()));
     std::copy(id.begin(), id.end(), memory_.at(at + 0x10));
@@ -55,6 +57,7 @@ class group_table {
 
  private:
   fake_memory& memory_;
+  const std::uint32_t bytes_;
 };
 
 }  // namespace rnic::bench

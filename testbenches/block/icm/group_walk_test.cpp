@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <systemc>
 #include <vector>
@@ -66,11 +67,12 @@ class owner : public sim::clocked_block {
 };
 
 struct rig {
-  explicit rig(bool always = false, const icm::context_cache_config& c = {64, 64, 1, 0, 1})
+  explicit rig(bool always = false, const icm::context_cache_config& c = {64, 64, 1, 0, 1},
+               std::uint32_t entry_bytes = group_table::entry_bytes)
       : base({always, 0}),
         clock("core", base, {1000, 1, 0}),
-        memory(clock, 0x10000, memory_cycles),
-        table(map, memory),
+        memory(clock, std::size_t{entry_bytes} * 64, memory_cycles),
+        table(map, memory, entry_bytes),
         user(clock, c, map, stats) {
     memory.attach(user.walk.groups().dma);
     user.walk.set_hash_bits(group_table::hash_bits);
@@ -213,17 +215,34 @@ TEST(GroupWalk, ComparesProtocolAndMembersToo) {
   EXPECT_EQ(e.found, members{0x41});
 }
 
-TEST(GroupWalk, TakesNoMoreMembersThanAnEntryHas) {
-  rig r;
+/// Of entries of each length: members that fit, and 256 at most; so much of an entry is read.
+class GroupWalkLength : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(GroupWalkLength, TakesNoMoreMembersThanAnEntryHas) {
+  const std::uint32_t bytes = GetParam();
+  rig r(false, {64, 64, 1, 0, 1}, bytes);
   const std::uint32_t bucket = group_table::bucket(group);
-  members many(120);
+  members many(std::min(256u, bytes / 4 - 8));
   for (std::uint32_t i = 0; i < many.size(); ++i) many[i] = 0x100 + i;
   r.table.put(bucket, group, 0, many);
   r.written({bucket});
   EXPECT_EQ(r.search(group).found, many);
-  r.memory.be32(std::uint64_t{bucket} * group_table::entry_bytes + 4, 0xffffff);
+  ASSERT_EQ(r.memory.log.size(), 1u);
+  EXPECT_EQ(r.memory.log[0].length, std::min(bytes, 32u + 4 * 256));
+  r.memory.be32(std::uint64_t{bucket} * bytes + 4, 0xffffff);
   r.written({bucket});
   EXPECT_EQ(r.search(group).found, many);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, GroupWalkLength, testing::Values(128u, 256u, 512u, 1024u, 2048u, 4096u));
+
+TEST(GroupWalk, EntriesShorterThanTheShortestHaveNoGroups) {
+  rig r(false, {64, 64, 1, 0, 1}, 64);
+  const std::uint32_t bucket = group_table::bucket(group);
+  r.table.put(bucket, group, 0, {0x41});
+  r.written({bucket});
+  EXPECT_EQ(r.search(group).how, result::absent);
+  EXPECT_EQ(r.memory.reads(), 0u);
 }
 
 TEST(GroupWalk, EntryThatIsWrittenAgainIsReadAgain) {

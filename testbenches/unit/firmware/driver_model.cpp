@@ -181,7 +181,7 @@ void driver_model::fill_qp(icm::service service, std::uint32_t qpn, std::uint32_
   put(q::send_cqn, cqn, c);
   put(q::receive_cqn, cqn, c);
   put(q::roce_entropy, 0xc123, c);
-  put(q::params2, 5u << 21 | 1u << 15 | 1u << 14, c);
+  put(q::params2, 3u << 21 | 1u << 15 | 1u << 14, c);
   put(q::min_rnr_timer, 12, c);
   put(q::next_receive_psn, 0x445566, c);
   put(q::db_record, 0x800001000, c);

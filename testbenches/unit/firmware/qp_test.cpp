@@ -77,7 +77,7 @@ TEST(Qp, ContextsReachHardware) {
   EXPECT_EQ(rs.rq_offset, 128u * 64u) << "the larger stride first";
   EXPECT_EQ(rs.expected_psn, 0x445566u);
   EXPECT_EQ(rs.rnr_timer, 12);
-  EXPECT_EQ(rs.log_max_rd_atomic, 5);
+  EXPECT_EQ(rs.log_max_rd_atomic, 3);
   EXPECT_EQ(rs.access, icm::responder_access_read | icm::responder_access_write);
   EXPECT_EQ(rs.db_record, 0x800001000u);
 }
