@@ -143,10 +143,39 @@ void network::follow() {
     cables_[i]->follow(spans_, name_of(cable_ends_[i][0]), name_of(cable_ends_[i][1]));
 }
 
+void network::warn_of_short_pauses(std::vector<std::string>& all) const {
+  for (unsigned s = 0; s < switches_.size(); ++s)
+    for (unsigned p = 0; p < switches_[s]->num_ports(); ++p) {
+      const fabric::switch_config& c = config_.middle;
+      const mac::refresh_margin m{switches_[s]->config_of(p).rate_mbps, c.pause_quanta, c.pause_refresh_percent,
+                                  c.buffer.frame_bytes, c.hop_ps / 2};
+      if (!m.is_enough())
+        all.push_back(short_pauses(config_.shape.switches()[s] + " port " + std::to_string(p), c.pause_quanta, m));
+    }
+}
+
+/// A port without rules takes what access ports send, and they nothing of what it sends without a tag.
+void network::warn_of_one_way_ports(std::vector<std::string>& all) const {
+  using kind = fabric::vlan_port::kind;
+  for (unsigned s = 0; s < switches_.size(); ++s) {
+    int access = -1, without = -1;
+    for (unsigned p = switches_[s]->num_ports(); p-- != 0;) {
+      const kind is = switches_[s]->config_of(p).vlan.is;
+      if (is == kind::access) access = static_cast<int>(p);
+      if (is == kind::transparent) without = static_cast<int>(p);
+    }
+    if (access >= 0 && without >= 0)
+      all.push_back(config_.shape.switches()[s] + " port " + std::to_string(without) +
+                    ": has no VLAN rules, and port " + std::to_string(access) +
+                    " is an access port: untagged frames go one way only");
+  }
+}
+
 std::vector<std::string> network::warnings() const {
   std::vector<std::string> all;
   for (unsigned i = 0; i < nodes_.size(); ++i)
     for (const std::string& w : hosts::warnings(built_from_[i])) all.push_back(config_.shape.hosts()[i] + " " + w);
+  warn_of_one_way_ports(all);
   const fabric::buffer_config& b = config_.middle.buffer;
   if (b.flow_control == fabric::lossless_by::nothing) return all;
   for (unsigned s = 0; s < switches_.size(); ++s)
@@ -159,6 +188,7 @@ std::vector<std::string> network::warnings() const {
                     std::to_string(needed) + " can still come over " + std::to_string(port.metres) + " m at " +
                     std::to_string(port.rate_mbps) + " Mb/s: pauses come too late");
     }
+  warn_of_short_pauses(all);
   return all;
 }
 

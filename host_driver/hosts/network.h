@@ -133,7 +133,8 @@ class network {
   /// From now on hosts may be simulated ahead of each other (sim::partitions), for programs that act on their own host
   /// only, or after such a wait. With network_config::threads, where nothing forbids it: RTL, TLM sockets, spans.
   void run_apart();
-  /// What of the network cannot work as it is meant, a line each: headroom that is too small.
+  /// What of the network cannot work as it is meant, a line each: headroom that is too small, pauses that end early,
+  /// ports whose frames access ports do not get.
   std::vector<std::string> warnings() const;
   /// Rings of pauses of which no way has sent anything since the last call.
   std::vector<standstill> look_for_standstills();
@@ -154,6 +155,8 @@ class network {
   };
   unsigned threads_to_use() const;
   void make_switches();
+  void warn_of_short_pauses(std::vector<std::string>& all) const;
+  void warn_of_one_way_ports(std::vector<std::string>& all) const;
   void make_cables();
   void make_cable(const fabric::network_link& w);
   bool is_measured(const fabric::plug_place& e) const {

@@ -144,6 +144,12 @@ node_config of_side(node_config c, unsigned side) {
   return c;
 }
 
+std::string short_pauses(const std::string& of, std::uint16_t quanta, const mac::refresh_margin& m) {
+  return of + ": what is left of a pause of " + std::to_string(quanta) + " quanta when it is to be repeated are " +
+         std::to_string(m.left_ps / sim::ps_per_ns) + " ns, and a frame before that can take " +
+         std::to_string(m.needed_ps / sim::ps_per_ns) + " ns: pauses end too early";
+}
+
 std::vector<std::string> warnings(const node_config& c) {
   std::vector<std::string> all;
   if (!c.driver.lossless_global_pause && c.driver.pfc_mask == 0) return all;
@@ -156,6 +162,8 @@ std::vector<std::string> warnings(const node_config& c) {
                     " bytes of headroom (adapter.port.ingress_bytes " + std::to_string(p.ingress_bytes) + ", XOFF at " +
                     std::to_string(xoff) + "); " + std::to_string(needed) + " can still come over " +
                     std::to_string(p.metres) + " m at " + std::to_string(p.rate_mbps) + " Mb/s: pauses come too late");
+    if (const mac::refresh_margin m = mac::pause_margin(p); (c.cabled >> i & 1) != 0 && !m.is_enough())
+      all.push_back(short_pauses("port " + std::to_string(i + 1), p.pause_quanta, m));
   }
   return all;
 }

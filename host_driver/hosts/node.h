@@ -95,8 +95,10 @@ node_config make_node_config(const std::string& profile);
 /// The node on one side of a system: 0 is "a" (also the only one), 1 is "b".
 node_config of_side(node_config c, unsigned side);
 /// What of a configuration cannot work as it is meant, a line each: a port that is to stop its peer and has too little
-/// room for what still comes.
+/// room for what still comes, or whose pauses end before they are repeated.
 std::vector<std::string> warnings(const node_config& c);
+/// The line about pauses of `quanta` of which too little is left; `of`: the port.
+std::string short_pauses(const std::string& of, std::uint16_t quanta, const mac::refresh_margin& m);
 /// Announces every parameter of a node.
 void announce(sim::parameter_set& to, node_config& c);
 

@@ -262,8 +262,9 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
     ++from.count.drop_vlan;
     return;
   }
-  const sim::time_ps end = earliest_end(from, to, *frame, arrival);
+  const sim::time_ps came_in_for = duration(*frame, from.config.rate_mbps);
   set_tag(to.config.vlan, *frame, vid, priority);
+  const sim::time_ps begins = earliest_begin(came_in_for, duration(*frame, to.config.rate_mbps), arrival);
   const std::uint32_t bytes = frame->length + fcs_bytes;
   switch (buffer_.admit(from.number, to.number, priority, bytes)) {
     case shared_buffer::verdict::stored:
@@ -280,7 +281,7 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
   if (!to.points.empty() && to.points[priority].is_on()) sample(from, to, *frame, vlan, priority, arrival);
   busy_ |= to.bit();
   touched_ |= to.bit();
-  to.queues.push(priority, {std::move(frame), from.number, bytes, end});
+  to.queues.push(priority, {std::move(frame), from.number, bytes, begins});
 }
 
 /// A frame has come into a queue that has a congestion point. What that has to tell goes back by the frame's input.
@@ -305,12 +306,11 @@ void network_switch::sample(port_state& from, port_state& to, const payload::fra
   queue(to, from, std::move(told), vlan, config_.qcn.cnm_priority, arrival);
 }
 
-/// When its last bit could leave if the line were free.
-sim::time_ps network_switch::earliest_end(const port_state& from, const port_state& to, const payload::frame& f,
-                                          sim::time_ps arrival) const {
-  const sim::time_ps in = duration(f, from.config.rate_mbps), out = duration(f, to.config.rate_mbps);
-  if (config_.forwarding == forwarding_mode::store_and_forward) return arrival + config_.hop_ps + out;
-  return arrival + config_.hop_ps + (out > in ? out - in : 0);
+/// When its first bit could leave if the line were free.
+sim::time_ps network_switch::earliest_begin(sim::time_ps came_in_for, sim::time_ps leaves_for,
+                                            sim::time_ps arrival) const {
+  if (config_.forwarding == forwarding_mode::store_and_forward) return arrival + config_.hop_ps;
+  return arrival + config_.hop_ps - std::min(came_in_for, leaves_for);
 }
 
 void network_switch::release_what_left(port_state& p) {
@@ -331,7 +331,10 @@ void network_switch::serve(port_state& p) {
 void network_switch::transmit(port_state& p) {
   const sim::time_ps now = now_ps();
   if (p.queues.waiting() == 0 || p.line_free > now + config_.hop_ps / 2 || p.leaves.full()) return;
-  const auto ready = static_cast<std::uint8_t>(p.queues.waiting() & ~p.flow.paused(now));
+  auto ready = static_cast<std::uint8_t>(p.queues.waiting() & ~p.flow.paused(now));
+  for_each_number(ready, [&p, &ready, by = now + config_.hop_ps / 2](unsigned i) {
+    if (p.queues.begins(i) > by) ready = static_cast<std::uint8_t>(ready & ~(1u << i));
+  });
   if (ready == 0) return;
   const unsigned priority = p.queues.pick(ready);
   output_queues::entry e = p.queues.pop(priority);
@@ -340,9 +343,9 @@ void network_switch::transmit(port_state& p) {
   p.count.tx_bytes += e.bytes;
   const sim::time_ps lasts = duration(*e.frame, p.config.rate_mbps),
                      after_pause = p.flow.paused_until(priority) + config_.hop_ps / 2 + lasts;
-  const sim::time_ps earliest = std::max({e.earliest_end, after_pause, p.line_free + lasts});
+  const sim::time_ps earliest = std::max({e.begins + lasts, after_pause, p.line_free + lasts});
   if (e.frame->span != 0)
-    note_way(e.frame->span, e.earliest_end - lasts, earliest - lasts,
+    note_way(e.frame->span, e.begins, earliest - lasts,
              earliest == after_pause ? sim::wait::pause : sim::wait::arbitration);
   const sim::time_ps end = put(p, std::move(e.frame), earliest);
   p.leaves.push({end, e.in, priority, e.bytes});
@@ -389,8 +392,11 @@ sim::time_ps network_switch::due(const port_state& p) const {
   if (!p.leaves.empty()) first = std::min(first, p.leaves.front().at);
   if (p.queues.waiting() == 0) return first;
   const std::uint8_t paused = p.flow.paused(now_ps());
-  if ((p.queues.waiting() & ~paused) != 0 && !p.leaves.full())
-    first = std::min(first, p.line_free - std::min<sim::time_ps>(p.line_free, config_.hop_ps / 2));
+  if (!p.leaves.full())
+    for_each_number(p.queues.waiting() & ~paused, [this, &p, &first](unsigned i) {
+      const sim::time_ps on_line = std::max(p.line_free, p.queues.begins(i));
+      first = std::min(first, on_line - std::min<sim::time_ps>(on_line, config_.hop_ps / 2));
+    });
   for (unsigned left = p.queues.waiting() & paused; left != 0; left &= left - 1)
     first = std::min(first, p.flow.paused_until(static_cast<unsigned>(__builtin_ctz(left))));
   return first;

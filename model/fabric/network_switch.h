@@ -33,9 +33,9 @@ namespace rnic::fabric {
 /// priority), its address is learnt and that of its destination looked up, and it is admitted to the buffer
 /// (shared_buffer) and put into the queue of its priority at its output (output_queues), or dropped; its packet may be
 /// marked (congestion_marker). Of frames that come at one edge inputs and outputs take turns (edge_arrivals). An output
-/// chooses its next frame when its line will be free within `hop_ps` / 2, and that is what a frame takes from there to
-/// the line: one that a pause has held back, too, is chosen when that ends. A frame has its room until its last bit has
-/// left.
+/// chooses its next frame when its line will be free within `hop_ps` / 2, among those that can be on it by then, and
+/// that is what a frame takes from there to the line: one that a pause has held back, too, is chosen when that ends. A
+/// frame has its room until its last bit has left.
 ///
 /// Cut-through: the last bit leaves `hop_ps` behind the one that came in, or as much later as the output's line is
 /// slower; a wrong FCS goes on with its frame. Store-and-forward: the first bit leaves `hop_ps` behind the last one
@@ -178,8 +178,7 @@ class network_switch final : public sim::clocked_block {
   void sample(port_state& from, port_state& to, const payload::frame& f, std::uint16_t vlan, unsigned priority,
               sim::time_ps arrival);
   unsigned priority_of(const payload::frame& f) const;
-  sim::time_ps earliest_end(const port_state& from, const port_state& to, const payload::frame& f,
-                            sim::time_ps arrival) const;
+  sim::time_ps earliest_begin(sim::time_ps came_in_for, sim::time_ps leaves_for, sim::time_ps arrival) const;
   void release_what_left(port_state& p);
   void serve(port_state& p);
   void transmit(port_state& p);

@@ -18,9 +18,9 @@ class output_queues {
  public:
   struct entry {
     payload::frame_ptr frame;
-    unsigned in = 0;                ///< input
-    std::uint32_t bytes = 0;        ///< that it has of the buffer
-    sim::time_ps earliest_end = 0;  ///< last bit on the line not before
+    unsigned in = 0;          ///< input
+    std::uint32_t bytes = 0;  ///< that it has of the buffer
+    sim::time_ps begins = 0;  ///< first bit on the line not before
   };
 
   output_queues(switch_scheduling how, const weights_config& weights) : how_(how) {
@@ -30,6 +30,8 @@ class output_queues {
   void push(unsigned priority, entry e);
   /// Priorities that have a frame.
   std::uint8_t waiting() const { return waiting_; }
+  /// When the first frame of a priority, which has one, can be on the line.
+  sim::time_ps begins(unsigned priority) const { return queues_[priority].front().begins; }
   /// The priority to serve among `ready` (not 0), which must be waiting. Its state moves on: take the frame.
   unsigned pick(std::uint8_t ready);
   entry pop(unsigned priority);

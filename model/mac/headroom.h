@@ -25,4 +25,23 @@ constexpr std::uint32_t most_after_stop(std::uint32_t rate_mbps, std::uint32_t f
                                     (ps * rate_mbps + mbps_ps_per_byte - 1) / mbps_ps_per_byte);
 }
 
+/// Of a pause that is repeated: what is left of it when the frame that repeats it is to go, and what may pass until
+/// that is on the line behind a frame that was chosen before. Where `left_ps` is less, the pause can end in between.
+struct refresh_margin {
+  std::uint64_t left_ps, needed_ps;
+
+  /// `refresh_percent` of `quanta` are over; a frame of `frame_bytes`, FCS included, is chosen `choice_ps` before it is
+  /// on the line.
+  constexpr refresh_margin(std::uint32_t rate_mbps, std::uint16_t quanta, unsigned refresh_percent,
+                           std::uint32_t frame_bytes, std::uint64_t choice_ps)
+      : left_ps(bits_ps(std::uint64_t{quanta} * 512 * (100 - refresh_percent), rate_mbps) / 100),
+        needed_ps(bits_ps((std::uint64_t{frame_bytes} + 20) * 8, rate_mbps) + choice_ps) {}
+  constexpr bool is_enough() const { return left_ps >= needed_ps; }
+
+ private:
+  static constexpr std::uint64_t bits_ps(std::uint64_t bits, std::uint32_t rate_mbps) {
+    return bits * 1'000'000 / rate_mbps;
+  }
+};
+
 }  // namespace rnic::mac

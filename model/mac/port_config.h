@@ -115,6 +115,12 @@ inline sim::time_ps obey_ps(const port_config& c) {
   return receive_path(c).mac + transmit_ps(c) + cycles_ps;
 }
 
+/// Whether its pauses last until they are repeated; its choice of a frame is some cycles ahead of the line.
+inline refresh_margin pause_margin(const port_config& c) {
+  constexpr sim::time_ps cycles_ps = 15'000;  // as of obey_ps()
+  return {c.rate_mbps, c.pause_quanta, c.pause_refresh_percent, lossless_frame_bytes, cycles_ps};
+}
+
 /// The most that can still come after XOFF, from a peer that is like this port: it takes as long to find a frame too
 /// much and to send a pause as the peer takes to obey.
 inline std::uint32_t most_after_stop(const port_config& c) {

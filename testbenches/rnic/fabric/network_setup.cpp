@@ -61,7 +61,7 @@ hosts::network_config network_from(const common_options& common, const fabric_fi
       d.depth = std::max<std::uint64_t>(d.depth, f.depth);
       d.bytes += std::uint64_t{f.qps} * (f.size + 4096);
     }
-    most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes), std::max(most.depth, d.depth)};
+    most = larger_of(most, d);
   }
   return network_from(common, static_cast<const network_file&>(file), name, most, effective, sides);
 }

@@ -123,6 +123,7 @@ rate_mbps = 1000
 switch.buffer.flow_control = "pfc"
 switch.buffer.bytes = %(bytes)d
 switch.buffer.headroom_bytes = %(headroom)d
+switch.hop_ps = %(hop)d
 driver.lossless_global_pause = false
 driver.pfc_mask = 8
 adapter.port.ingress_bytes = 8000000
@@ -144,11 +145,12 @@ sizes = [65536, 4096, 12288]
 def check_warnings(c):
     """Nothing is lost without a warning, whatever the peer's ways in and out take: h1 fills a slow output, and pauses wait
     for what goes to h1. What the warning asks for is enough, and a byte less is warned of."""
-    for rate, metres, profile in ((10000, 1, "connectx3pro_40g"), (40000, 100, "connectx3pro_40g"),
-                                  (100000, 1, "connectx5_100g"), (100000, 100, "connectx5_100g")):
+    for rate, metres, profile, hop in ((10000, 1, "connectx3pro_40g", 250000), (40000, 100, "connectx3pro_40g", 250000),
+                                       (100000, 1, "connectx5_100g", 250000), (100000, 100, "connectx5_100g", 250000),
+                                       (40000, 1, "connectx3pro_40g", 6000000), (100000, 10, "connectx5_100g", 3000000)):
         def run(headroom, seed):
             text = SLOW_OUTPUT % {"rate": rate, "metres": metres, "headroom": headroom,
-                                  "bytes": 3 * (headroom + 4200) + 150000}
+                                  "bytes": 3 * (headroom + 4200) + 150000, "hop": hop}
             lost = dropped(c.run(text, "--profile", profile, "--seed", str(seed))[0], "drop_headroom") if seed else 0
             lines = [w for w in c.warnings(text.replace("= 600", "= 1", 1), "--profile", profile) if "s1 port 0" in w]
             return lost, lines
@@ -169,6 +171,24 @@ def check_warnings(c):
         text = (INCAST % {"us": 1, "metres": 1, "flow": ""}).replace("metres = 1", "metres = 1\nrate_mbps = %d" % rate)
         lines = c.warnings(text, "--set", "switch.buffer.frame_bytes=%d" % frame)
         c.expect(not lines, "%d Mb/s, frames of %d: %s" % (rate, frame, lines[:1]))
+    check_short_pauses(c)
+
+
+def check_short_pauses(c):
+    """Pauses that end before they are repeated are warned of, by the switch and by adapters; what loses frames is."""
+    rate, frame = 40, 4200
+    needed_ns = (frame + 20) * 8 / rate + 250 / 2
+    enough = -(-needed_ns * 2 * rate // 512)  # quanta: half of a pause is left when it is repeated
+    text = SLOW_OUTPUT % {"rate": 40000, "metres": 1, "headroom": 60000, "bytes": 3 * 64200 + 150000, "hop": 250000}
+    lost = {}
+    for quanta in (20, int(enough) - 1, int(enough)):
+        own = text.replace("switch.hop_ps", "switch.pause_quanta = %d\nswitch.hop_ps" % quanta, 1)
+        lines = [w for w in c.warnings(own.replace("= 600", "= 1", 1)) if "s1 port 0" in w and "pauses end too early" in w]
+        c.expect(bool(lines) == (quanta < enough), "%d quanta: %s" % (quanta, lines))
+        lost[quanta] = dropped(c.run(own)[0], "drop_headroom")
+    c.expect(lost[20] > 0 and lost[int(enough)] == 0, "lost: %s" % lost)
+    lines = c.warnings(text.replace("= 600", "= 1", 1), "--set", "adapter.port.pause_quanta=100")
+    c.expect(any("h1 port 1: what is left of a pause of 100 quanta" in w for w in lines), "%s" % lines[:3])
 
 
 def check_arrivals(c):
@@ -366,6 +386,15 @@ def check_vlans(c):
     c.expect(result["goodput_gbps"] > 30 and dropped(result, "drop_vlan") == 0, "tagged to a trunk: %s" % result["flows"])
     result, _ = c.run(tagged % 6)
     c.expect(result["goodput_gbps"] == 0 and dropped(result, "drop_vlan") > 0, "another VLAN to a trunk: %s" % result["flows"])
+    # Beside an access port one without a table is warned of: the other way frames are dropped.
+    one_way = 'duration_us = 200\n[topology]\nkind = "star"\nhosts = 3\n[[port]]\nat = ["s1", "h2"]\naccess = 5\n%s' \
+              '[[flow]]\nfrom = "h1"\nto = "h2"\n'
+    result, _ = c.run(one_way % "")
+    c.expect(result["goodput_gbps"] == 0 and dropped(result, "drop_vlan") > 0, "to an access port: %s" % result["flows"])
+    for table, warned in (("", True), ('[[port]]\nat = ["s1", "h1"]\naccess = 5\n[[port]]\nat = ["s1", "h3"]\naccess = 6\n', False)):
+        lines = [w for w in c.warnings(one_way % table) if "untagged frames go one way only" in w]
+        c.expect(len(lines) == warned and all("s1 port 0: has no VLAN rules, and port 1 is an access port" in w for w in lines),
+                 "%s" % lines)
 
 
 def check_classes(c):
