@@ -111,8 +111,8 @@ class limit_finder {
     std::string instead = of_behind_processor();
     if (!instead.empty()) return instead;
     if (!busiest.name.empty() && busiest.part + 0.01 >= held.part) return with_window(with_equals(busiest));
-    for (const std::string& name :
-         {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_receives(), of_units(evident)})
+    for (const std::string& name : {of_losses(), of_contexts(saturated), held.name, of_message_table(), of_receives(),
+                                    of_rate_limit(), of_units(evident)})
       if (!name.empty()) return name;
     std::string units = of_units(saturated);
     if (!units.empty()) return units.rfind("processing units", 0) == 0 ? with_window(units) : units;
@@ -194,6 +194,15 @@ class limit_finder {
       return is_fetched(fetched) ? fetched : "receives of host " + system_.name(i);
     }
     return {};
+  }
+
+  /// Units are in use for queue pairs whose time has not come: the send engine had nothing else that it could start.
+  std::string of_rate_limit() const {
+    if (still_.rfind("rate limit", 0) != 0) return {};
+    const auto is_held = [](const share& s) {
+      return s.name.rfind("requester send engine", 0) == 0 && held_part(s, "rate limit") - s.busy >= mostly;
+    };
+    return std::any_of(shares_.begin(), shares_.end(), is_held) ? still_ : std::string();
   }
 
   /// What was waited for nearly all of the time.

@@ -29,6 +29,7 @@ acknowledgement::acknowledgement(sim::clocked_block& owner, const responder_conf
       spans_(spans),
       interval_(cfg.ack_cycles),
       coalesce_(cfg.ack_coalesce),
+      engine_(owner, "acknowledge"),
       ready_(cfg.flows),
       hands_(cfg.flows) {}
 
@@ -77,14 +78,14 @@ void acknowledgement::route(responder_flow& f) {
   } else {
     f.answers.listed = true;
     ready_.put(f.number, f.ctx->dest);
-    if (sim::seldom(flows_.parking().short_of_places)) owner_.wake_next();  // it may leave again (parked_answers)
+    if (sim::seldom(flows_.news().short_of_places)) owner_.wake_next();  // it may leave again (parked_answers)
   }
 }
 
 /// One in an interval, in turn of ports and priorities that have a place.
 void acknowledgement::send() {
   if (ready_.empty()) return;
-  if (next_ > owner_.edge()) return owner_.wake_at(next_);
+  if (!engine_.is_free()) return engine_.await();
   if (!flows_.may_access(context_user::answers)) return;
   const std::uint16_t i = ready_.take(out_);
   if (i == answer_lines::none) return;
@@ -94,12 +95,12 @@ void acknowledgement::send() {
   // Firmware may have changed the path since: then it goes to the end of the new one's line.
   if ((f.ack.pending || f.nak.pending) && !f.in_generator() && ready_.is_line(i, f.ctx->dest)) send_one(f);
   route(f);
-  if (!ready_.empty()) owner_.wake_at(std::max(next_, owner_.edge() + 1));
+  if (!ready_.empty()) owner_.wake_at(std::max(engine_.free_at(), owner_.edge() + 1));
 }
 
 void acknowledgement::send_one(responder_flow& f) {
   flows_.access(f, context_user::answers);
-  next_ = owner_.edge() + interval_;
+  engine_.start(interval_);
   const answer_address to = address_of(*f.ctx);
   constexpr auto acknowledge = wire::operation::acknowledge;
   if (!ack_goes_first(f)) {

@@ -9,6 +9,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/ring.h"
 #include "model/sim/seldom.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/answer_lines.h"
@@ -23,12 +24,12 @@ namespace rnic::transport {
 /// them. An answer leaves to answer_transmit, or, behind READs, to the READ generator.
 ///
 /// Ports: an access to the context of each answer or request that goes; from the commit one answer or one request a
-/// cycle, from held_reads one request; to answer_transmit one answer in `ack_cycles`; to the READ generator a request
-/// and the answers before it (read_port), and one answer more a cycle. Memories: the lines of those that may leave
-/// (answer_lines) and a ring of those for the generator: a place a flow each. Stalls: an answer waits while
-/// answer_transmit has no place for its port and priority, or READs before it are in host memory. An ACK answers
-/// `ack_coalesce` requests where it could leave; where it could not, nothing waits for it. Counters: acks, naks, those
-/// included that the generator has sent.
+/// cycle, from held_reads one request; to answer_transmit one answer in `ack_cycles` (the engine, "acknowledge"); to
+/// the READ generator a request and the answers before it (read_port), and one answer more a cycle. Memories: the lines
+/// of those that may leave (answer_lines) and a ring of those for the generator: a place a flow each. Stalls: an answer
+/// waits while answer_transmit has no place for its port and priority, or READs before it are in host memory. An ACK
+/// answers `ack_coalesce` requests where it could leave; where it could not, nothing waits for it. Counters: acks,
+/// naks, those included that the generator has sent.
 class acknowledgement {
  public:
   acknowledgement(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, answer_port& out,
@@ -92,10 +93,10 @@ class acknowledgement {
   payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   const unsigned interval_, coalesce_;
+  sim::server engine_;
   answer_lines ready_;              // flows with an answer that may leave,
   sim::ring<std::uint16_t> hands_;  // and with one that goes behind READs
-  sim::cycle_t next_ = 0;
-  bool awaited_ = false;  // a packet waits until the ACK that it would be answered by has left
+  bool awaited_ = false;            // a packet waits until the ACK that it would be answered by has left
   std::uint64_t acks_ = 0, naks_ = 0;
 };
 

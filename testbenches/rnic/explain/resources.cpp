@@ -67,6 +67,8 @@ const std::vector<resource>& known_resources() {
         {"adapter.responder.receive_cycles", way::less},
         {"adapter.responder.receive_header_cycles", way::less},
         {"adapter.responder.beat_overhead_cycles", way::less}}},
+      {"responder acknowledge",
+       {{"adapter.responder.ack_cycles", way::less}, {"adapter.responder.ack_coalesce", way::more}}},
       {"responder stages",
        {{"adapter.responder.receive.sequence_cycles", way::less},
         {"adapter.responder.receive.rights_cycles", way::less},

@@ -240,6 +240,14 @@ def scenarios():
     # Both halves' READs, and more queue pairs than there are contexts for.
     add("--sizes 4096 --qps 64 --depth 16 --verb read --bidirectional --rate 56000 --messages 6144",
         "read engine turns of adapter a and contexts of adapter a", ("responder check", "datapath"))
+    # An engine for answers that each request waits for.
+    for cycles in (60, 120):
+        add("--sizes 64 --qps 8 --messages 6000 --set b.adapter.responder.ack_coalesce=1 --set b.adapter.responder.ack_cycles=%d"
+            % cycles, "responder acknowledge of adapter b")
+    # Units that wait for their queue pairs' time.
+    for qps, rate in ((1, 6000), (8, 9000)):
+        add("--sizes 1024 --qps %d --messages 3000 --functions 2 --function 1 --set driver.functions.vlan=5 --set driver.functions.max_rate_mbps=%d"
+            % (qps, rate), "rate limit")
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s

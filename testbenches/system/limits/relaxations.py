@@ -25,6 +25,8 @@ RELAXED = {
                               "adapter.requester.descriptor_cycles": 0.7},
     "responder check": {"adapter.responder.write_cycles": 0.7, "adapter.responder.receive_cycles": 0.7,
                         "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.beat_overhead_cycles": 0.7},
+    "responder acknowledge": {"adapter.responder.ack_cycles": 0.5},
+    "rate limit": {"driver.functions.max_rate_mbps": 2},
     "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7,
                     "adapter.read_engine.piece_cycles": 0.7},
     "atomic unit engine": {"adapter.responder.atomics.in_flight": 16,
