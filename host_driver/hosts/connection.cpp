@@ -125,6 +125,9 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
   if (e.gid_index == -ENOSPC)
     throw sim::config_error("the GID table of the function has " + std::to_string(e.device->port(e.port).gid_rows) +
                             " entries, which are taken: fewer functions (--functions) leave more to each");
+  if (e.gid_index == -EPERM)
+    throw sim::config_error("a function with a VLAN of its administrator's (driver.functions.vlan) has no other one: " +
+                            std::to_string(options.vlan) + " is not legal for its addresses (--vlan)");
   require(e.gid_index, "add address");
 }
 }  // namespace

@@ -10,8 +10,19 @@ void measured::add(const measured& m) {
   unfinished += m.unfinished;
   completed += m.completed;
   lost += m.lost;
-  mpps += m.mpps;
-  gbps += m.gbps;
+  if (m.begin == m.end) return;
+  begin = begin == end ? m.begin : std::min(begin, m.begin);
+  end = std::max(end, m.end);
+  messages += m.messages;
+  bytes += m.bytes;
+}
+
+double measured::mpps() const {
+  return begin == end ? 0 : static_cast<double>(messages) * 1e6 / static_cast<double>(end - begin);
+}
+
+double measured::gbps() const {
+  return begin == end ? 0 : static_cast<double>(bytes) * 8e3 / static_cast<double>(end - begin);
 }
 
 bool is_told_by_receives(const workload& w) { return w.unreliable() && w.takes_receives(); }
@@ -29,10 +40,11 @@ measured measure(const workload& w, const workload_result& r, const workload_tim
     begin = std::max(begin, r.first_post);
     end = std::min(end, r.last_completion);
   }
-  const double took = end > begin ? static_cast<double>(end - begin) : 0;
-  if (took == 0) return m;
-  m.mpps = static_cast<double>(told ? r.received_in_time : r.completed_in_time) * 1e6 / took;
-  m.gbps = static_cast<double>(told ? r.received_bytes : r.completed_bytes) * 8e3 / took;
+  if (end <= begin) return m;
+  m.messages = told ? r.received_in_time : r.completed_in_time;
+  m.bytes = told ? r.received_bytes : r.completed_bytes;
+  m.begin = begin;
+  m.end = end;
   return m;
 }
 

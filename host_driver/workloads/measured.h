@@ -10,13 +10,17 @@
 namespace rnic::workloads {
 
 /// Of one workload between two hosts, or of several. Rates are over the measured part of the time in which the workload
-/// may send; where the number of its messages ends it, up to its last completion.
+/// may send; where the number of its messages ends it, up to its last completion. Those of several are over the time in
+/// which any of them is measured: what workloads do one after the other does not add up.
 struct measured {
   std::uint64_t offered = 0, unfinished = 0, completed = 0;
-  std::uint64_t lost = 0;     ///< where receives tell: UC and UD
-  double mpps = 0, gbps = 0;  ///< millions of messages, and 10^9 bits of their payload, in a second
+  std::uint64_t lost = 0;                 ///< where receives tell: UC and UD
+  std::uint64_t messages = 0, bytes = 0;  ///< of those that rates are of; bytes of their payload
+  sim::time_ps begin = 0, end = 0;        ///< the time that is measured; none where they are equal
 
   void add(const measured& m);
+  double mpps() const;  ///< millions of messages in a second
+  double gbps() const;  ///< 10^9 bits of payload in a second
 };
 
 /// Its receives, and not its completions, tell what has come of what was sent.

@@ -203,7 +203,7 @@ void ping_pong::keep(lane& l, sim::time_ps start, sim::time_ps now) {
   ++r.received;
   ++of_.completed_;
   r.last_completion = now;
-  if (now < times_.measure_from || now >= times_.measured_end(of_.config_.end)) return;
+  if (!times_.is_measured(now, of_.config_.end)) return;
   ++r.completed;
   ++r.received_in_time;
   ++r.completed_in_time;

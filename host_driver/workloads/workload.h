@@ -82,6 +82,8 @@ struct workload_times {
 
   /// Up to where messages of a workload that ends `after` (0: with the run) are measured.
   sim::time_ps measured_end(sim::time_ps after) const { return after != 0 ? std::min(begin + after, end) : end; }
+  /// What happens `at` counts, of such a workload.
+  bool is_measured(sim::time_ps at, sim::time_ps after) const { return measure_from <= at && at < measured_end(after); }
 };
 
 class ping_pong;

@@ -64,7 +64,7 @@ void workload_receiver::run(const workload_times& t) {
       const auto index = static_cast<std::uint32_t>(c.wr_id);
       workload_result& r = of_.results_[lanes_[index]->pair];
       ++r.received;
-      if (t.measure_from <= last && last < t.measured_end(of_.config_.end)) {
+      if (t.is_measured(last, of_.config_.end)) {
         ++r.received_in_time;
         r.received_bytes += c.byte_len - header;
       }

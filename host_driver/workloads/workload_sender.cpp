@@ -171,8 +171,7 @@ void workload_sender::post(std::uint32_t index, std::uint64_t count) {
 void workload_sender::complete(workload_lane& l) {
   const sim::time_ps now = of_.system_.now_ps();
   workload_result& r = of_.results_[l.pair];
-  const sim::time_ps end = times_.measured_end(config().end);
-  const auto is_measured = [this, end](sim::time_ps at) { return times_.measure_from <= at && at < end; };
+  const auto is_measured = [this](sim::time_ps at) { return times_.is_measured(at, config().end); };
   for (bool last = false; !last && l.completed < l.posted;) {
     const workload_lane::message& m = l.window[l.completed % config().depth];
     if (is_measured(now)) {

@@ -63,7 +63,9 @@ void read_opcodes(const section& s, fault_rule& r) {
     r.opcodes |= codes;
   };
   r.by_opcode = true;
-  if (const toml::array* list = n->as_array())
+  const toml::array* const list = n->as_array();
+  if (list != nullptr && list->empty()) s.fail(*n, "opcode: [] is not legal, it means no frame; expected one or more");
+  if (list != nullptr)
     for (const toml::node& one : *list) add(one);
   else
     add(*n);
@@ -90,7 +92,7 @@ void read_hits(const section& s, fault_rule& r) {
   for (const char* key : {"nth", "iter"})
     if (s.number(key, 1, most, n)) r.first = r.last = n;
   if (by_iter && s.has("nth")) s.fail(*s.find("nth"), "nth: not together with iter");
-  for (const char* key : {"first", "last"})
+  for (const char* key : {"first", "last", "every"})
     if (s.has(key) && (s.has("nth") || by_iter))
       s.fail(*s.find(key), std::string(key) + ": not together with nth or iter");
   s.number("first", 1, most, r.first);
@@ -117,12 +119,12 @@ void read_damage(const section& s, fault_rule& r) {
     if (s.has("part") && r.part != frame_part::header) s.fail(*n, "field: needs part = \"header\"");
     r.part = frame_part::header;
   }
-  r.by_offset = s.number("offset", 0, longest_frame, r.offset);
-  s.number("bit", 0, 7, r.bit);
+  const unsigned bits = r.field == header_field::none ? 8 * (longest_frame + 1) : width_of(r.field);
+  r.by_offset = s.number("offset", 0, (bits + 7) / 8 - 1, r.offset);
+  s.number("bit", 0, std::min(bits, 8u) - 1, r.bit);
   if (const toml::node* n = s.find("value")) {
     if (r.field == header_field::none) s.fail(*n, "value: needs field");
-    const unsigned bits = std::min(width_of(r.field), 63u);
-    r.by_value = s.number("value", 0, (std::uint64_t{1} << bits) - 1, r.value);
+    r.by_value = s.number("value", 0, (std::uint64_t{1} << std::min(bits, 63u)) - 1, r.value);
     if (r.by_offset || r.bit < 8) s.fail(*n, "value: not together with offset or bit");
   }
   if (s.word("made_right", {"nothing", "fcs", "icrc", "either"}, w)) r.right = static_cast<made_right>(w);
@@ -231,6 +233,9 @@ outage read_outage(const std::string& file, const toml::node& node, std::size_t 
     s.fail(node, std::string(repeats ? "times" : "every_us") + ": is missing, " + (repeats ? "every_us" : "times") +
                      " is there");
   if (repeats && o.lasts_ps == outage::for_good) s.fail(node, "lasts_us: is missing, every_us is there");
+  if (repeats && o.every_ps <= o.lasts_ps)
+    s.fail(*s.find("every_us"), "every_us: " + std::to_string(us) + " is not legal, the one before it lasts " +
+                                    std::to_string(o.lasts_ps / sim::ps_per_us) + " us; expected more than that");
   return o;
 }
 

@@ -164,9 +164,10 @@ bool stream::take_receives() {
     last_receive_ = now;
   }
   for (int i = 0; i < n; ++i) {
-    if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
-      throw std::runtime_error("a receive completed with status " +
-                               std::to_string(wc[static_cast<unsigned>(i)].status));
+    if (const ibv_wc& c = wc[static_cast<unsigned>(i)]; c.status != IBV_WC_SUCCESS) {
+      if (unreliable()) throw hosts::message_failed(c);
+      continue;  // the sender is told what has failed, and ends the run
+    }
     const std::uint64_t index = wc[static_cast<unsigned>(i)].wr_id;
     if (wc[static_cast<unsigned>(i)].opcode != config_.verb->received ||
         (config_.verb->immediate &&

@@ -91,16 +91,20 @@ way copy_finder::way_of(std::size_t i) const {
   return w;
 }
 
-/// Whether something between the two sightings makes the host send the packet again.
+/// Whether something between the two sightings makes the host send the packet again, or shows that it does: a request
+/// before it, where its queue pair has gone back to for an answer that may have come before the first of the two.
 bool copy_finder::was_caused(std::size_t from, std::size_t to) const {
   const wire::packet& mine = frame(to).packet;
   const bool response = wire::traits(mine.bth.opcode).response;
   for (std::size_t i = from + 1; i < to; ++i) {
     const wire::packet& p = frame(i).packet;
-    if (!frame(i).roce || copy_[i] || p.sgid != mine.dgid || p.dgid != mine.sgid) continue;
+    if (!frame(i).roce || copy_[i]) continue;
     const wire::opcode_traits& t = wire::traits(p.bth.opcode);
     const std::int32_t behind = mine.bth.psn - p.bth.psn;
     if (behind < 0 || behind >= psn_window) continue;
+    const bool same_way = p.sgid == mine.sgid && p.dgid == mine.dgid && p.bth.dest_qp == mine.bth.dest_qp;
+    if (same_way && !response && t.request && behind > 0) return true;
+    if (p.sgid != mine.dgid || p.dgid != mine.sgid) continue;
     if (response ? t.request : t.aeth && syndrome_kind(p.aeth.syndrome) != aeth_kind::ack) return true;
   }
   return false;

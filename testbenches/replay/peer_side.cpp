@@ -67,19 +67,27 @@ void peer_reader::read_answer(const captured_frame& f, std::size_t index) {
   }
 }
 
-/// What an atomic finds is given only where it is not what the one before it left: the adapter counts by itself.
 void peer_reader::atomic_answer(const captured_frame& f, std::size_t index) {
   const wire::packet& p = f.packet;
   memory_answers_.try_emplace(line_.near(p.bth.psn), index);
   const auto asked = atomics_.find(p.bth.psn.value());
   if (asked == atomics_.end()) return;
-  const wire::packet& request = plan_.frames[asked->second].packet;
-  const std::pair<std::uint32_t, std::uint64_t> where{request.atomic.rkey, request.atomic.va};
-  const auto before = counters_.find(where);
-  if (before == counters_.end() || before->second != p.atomic_original)
-    plan_.contents[asked->second].push_back({where.first, where.second, no_frame, true, p.atomic_original});
-  counters_[where] = after_atomic(request, p.atomic_original);
+  answered_.push_back({index, asked->second, p.atomic_original});
   atomics_.erase(asked);
+}
+
+void make_counters(plan& p, std::vector<answered_atomic> atomics) {
+  std::sort(atomics.begin(), atomics.end(),
+            [](const answered_atomic& a, const answered_atomic& b) { return a.answer < b.answer; });
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counters;  // by key and address: left by the last
+  for (const answered_atomic& a : atomics) {
+    const wire::packet& request = p.frames[a.request].packet;
+    const std::pair<std::uint32_t, std::uint64_t> where{request.atomic.rkey, request.atomic.va};
+    const auto before = counters.find(where);
+    if (before == counters.end() || before->second != a.found)
+      p.contents[a.request].push_back({where.first, where.second, no_frame, true, a.found});
+    counters[where] = after_atomic(request, a.found);
+  }
 }
 
 void peer_reader::finish() {

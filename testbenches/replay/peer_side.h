@@ -23,14 +23,30 @@ struct memory_access {
   bool refused = false;      ///< by NAK of a remote access error
 };
 
+/// An atomic of a peer that was answered.
+struct answered_atomic {
+  std::size_t answer = 0, request = 0;  ///< frames
+  std::uint64_t found = 0;              ///< by the answer
+};
+
+/// What peers asked of the held host's memory, of all connections.
+struct asked_memory {
+  std::vector<memory_access> accesses;
+  std::vector<answered_atomic> atomics;
+};
+
+/// What an atomic finds is given only where it is not what the one before it left, by whatever connection that came:
+/// the adapter counts by itself.
+void make_counters(plan& p, std::vector<answered_atomic> atomics);
+
 /// Gives the plan the smallest regions that grant what was granted, and lets refuse what was refused.
 void make_regions(plan& p, const std::vector<memory_access>& accesses);
 
 /// Reads the requests of one connection's peer and their answers.
 class peer_reader {
  public:
-  peer_reader(plan& p, connection& c, packet_maker& maker, std::vector<memory_access>& accesses)
-      : plan_(p), c_(c), maker_(maker), accesses_(accesses) {}
+  peer_reader(plan& p, connection& c, packet_maker& maker, asked_memory& asked)
+      : plan_(p), c_(c), maker_(maker), accesses_(asked.accesses), answered_(asked.atomics) {}
 
   /// Frames in the order of the capture.
   void request(std::size_t index);
@@ -82,6 +98,7 @@ class peer_reader {
   connection& c_;
   packet_maker& maker_;
   std::vector<memory_access>& accesses_;
+  std::vector<answered_atomic>& answered_;
   request_line line_;
   std::int64_t start_ = 0, acknowledged_ = -1;
   bool any_acknowledged_ = false;
@@ -94,8 +111,7 @@ class peer_reader {
   std::uint32_t srqn_ = 0;                        // XRC: of the last request; else 0
   std::vector<std::size_t> reads_;                // READ requests
   std::map<std::uint32_t, std::size_t> atomics_;  // atomics without an answer so far, by PSN
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counters_;  // by key and address: left by the last
-  std::map<std::int64_t, std::size_t> sign_;  // place -> first frame of a request at it or beyond
+  std::map<std::int64_t, std::size_t> sign_;      // place -> first frame of a request at it or beyond
 };
 
 }  // namespace rnic::replay

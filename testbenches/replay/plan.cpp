@@ -183,12 +183,13 @@ plan make_plan(const std::string& capture, const std::string& hold, const readin
   std::vector<std::vector<std::size_t>> frames(p.connections.size());
   for (std::size_t i = 0; i < p.frames.size(); ++i)
     if (p.frames[i].connection >= 0) frames[static_cast<std::size_t>(p.frames[i].connection)].push_back(i);
-  std::vector<memory_access> accesses;
+  asked_memory asked;
   for (std::size_t i = 0; i < p.connections.size(); ++i) {
-    if (p.connections[i].service != wire::transport::ud) read_connection(p, i, frames[i], accesses);
+    if (p.connections[i].service != wire::transport::ud) read_connection(p, i, frames[i], asked);
     gids.insert(p.connections[i].held_gid);
   }
-  make_regions(p, accesses);
+  make_counters(p, std::move(asked.atomics));
+  make_regions(p, asked.accesses);
   chain_numbers(p);
   p.held_gids.assign(gids.begin(), gids.end());
   return p;

@@ -50,13 +50,12 @@ class beginning {
 
 }  // namespace
 
-void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames,
-                     std::vector<memory_access>& accesses) {
+void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames, asked_memory& asked) {
   connection& c = p.connections[index];
   c.mtu = mtu_of(p, frames);
   packet_maker maker(p, static_cast<int>(index));
   held_reader held(p, c, maker);
-  peer_reader peer(p, c, maker, accesses);
+  peer_reader peer(p, c, maker, asked);
   beginning begun;
   std::vector<std::size_t> kept;
   for (const std::size_t i : frames) {

@@ -10,8 +10,7 @@
 namespace rnic::replay {
 
 /// Fills the rest of connection `index` from its frames, which are in the order of the capture, and adds what its peer
-/// asked of the held host's memory to `accesses`. Frames that belong to something before the capture are rejected.
-void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames,
-                     std::vector<memory_access>& accesses);
+/// asked of the held host's memory to `asked`. Frames that belong to something before the capture are rejected.
+void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames, asked_memory& asked);
 
 }  // namespace rnic::replay

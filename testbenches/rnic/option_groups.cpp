@@ -2,13 +2,41 @@
 #include "testbenches/rnic/option_groups.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <numeric>
+#include <string>
+#include <system_error>
 
 #include "host_driver/workloads/verb.h"
 #include "model/sim/thread_team.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
 
 namespace rnic::program {
+
+namespace {
+
+/// Of numbers with a fraction: "nan" is within every range.
+const CLI::Validator is_number{[](std::string& text) {
+                                 const bool is = std::isfinite(std::strtod(text.c_str(), nullptr));
+                                 return is ? std::string{} : "Value " + text + " is not a number";
+                               },
+                               ""};
+
+/// What does not fit into the number's bits would be another one.
+const CLI::Validator is_seed{[](std::string& text) {
+                               std::uint64_t value = 0;
+                               const char* const end = text.data() + text.size();
+                               const auto [rest, error] = std::from_chars(text.data(), end, value);
+                               const bool is = error == std::errc{} && rest == end;
+                               return is ? std::string{}
+                                         : "Value " + text + " is not legal, expected 0 to 18446744073709551615";
+                             },
+                             ""};
+
+}  // namespace
 
 void add_common(CLI::App& command, common_options& o) {
   command.add_option("--profile", o.profile, "Adapter profile: connectx3pro_40g or connectx5_100g")
@@ -64,6 +92,7 @@ void add_common(CLI::App& command, common_options& o) {
                    "The capture has the FCS of each frame, and the frames whose FCS is wrong");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
   command.add_option("--seed", o.seed, "Seed of everything random in the run; goes before one in the file of the run")
+      ->check(is_seed)
       ->each([&o](const std::string&) { o.seed_given = true; })
       ->capture_default_str();
   command.add_flag("--quiet", o.quiet, "No progress, and no warnings");
@@ -164,9 +193,11 @@ void add_trace(CLI::App& command, trace_options& o, bool flows) {
       .add_option("--from", o.from_us,
                   "Of --trace, --konata and --wave: from this time on, in microseconds since all hosts are ready")
       ->check(CLI::Range(0.0, day_us))
+      ->check(is_number)
       ->type_name("US");
   command.add_option("--until", o.until_us, "And before this one (default: the end)")
       ->check(CLI::Range(0.0, day_us))
+      ->check(is_number)
       ->type_name("US");
   command
       .add_option(
@@ -249,7 +280,11 @@ void add_faults(CLI::App& command, fault_options& o, bool rates) {
   command.add_flag("--pcap-before", o.pcap_before, "Capture what is sent, not what arrives after the faults");
   if (!rates) return;
   const auto percent = [&command](const char* name, double& target, const char* what) {
-    command.add_option(name, target, what)->check(CLI::Range(0.0, 100.0))->capture_default_str()->type_name("PERCENT");
+    command.add_option(name, target, what)
+        ->check(CLI::Range(0.0, 100.0))
+        ->check(is_number)
+        ->capture_default_str()
+        ->type_name("PERCENT");
   };
   percent("--drop", o.drop, "Frames that are lost, in percent of each direction's");
   percent("--duplicate", o.duplicate, "Frames that come twice");

@@ -144,9 +144,12 @@ class bandwidth_run {
     progress_->at(rows_.size());
   }
 
+  /// What was lost is no goodput.
   void keep_lost() {
+    bandwidth_row& r = rows_.back();
     for (const bench::stream* s : {to_b_.get(), to_a_.get()})
-      if (s != nullptr) rows_.back().lost += s->lost();
+      if (s != nullptr) r.lost += s->lost();
+    r.goodput_gbps *= static_cast<double>(r.messages - std::min(r.lost, r.messages)) / static_cast<double>(r.messages);
   }
 
   const bandwidth_options& options_;

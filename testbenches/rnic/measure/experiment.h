@@ -2,6 +2,7 @@
 // What latency and bandwidth share: the system from the options, buffers with known content, spans of messages.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,10 @@ struct demand {
   std::uint64_t bytes = 0;  ///< of registered memory
   std::uint64_t depth = 0;  ///< messages in the longest queue; 0: as usual
 };
+/// What is enough for either.
+inline demand larger_of(const demand& a, const demand& b) {
+  return {std::max(a.queue_pairs, b.queue_pairs), std::max(a.bytes, b.bytes), std::max(a.depth, b.depth)};
+}
 /// Sizes the driver's tables as an administrator would for `d`, never smaller than they are; what the device cannot
 /// hold is refused later, by the driver.
 void fit(host_driver::config& driver, const demand& d);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/report/packed_file.h"
 #include "testbenches/rnic/report/trace_counters.h"
 
@@ -77,7 +78,10 @@ class result_collector {
     }
     if (error) throw usage_error(folder.string() + ": cannot be read: " + error.message());
     std::sort(files.begin(), files.end());
-    for (const fs::path& p : files) take(p, before + p.lexically_relative(folder).string());
+    for (const fs::path& p : files) {
+      name_input(p.string());
+      take(p, before + p.lexically_relative(folder).string());
+    }
   }
 
   collected_results found() && { return std::move(found_); }
@@ -113,10 +117,12 @@ collected_results collect_results(const std::vector<std::string>& places) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) throw usage_error(place + ": there is no such file or folder");
-    if (fs::is_directory(status))
+    if (fs::is_directory(status)) {
       all.take_folder(path, places.size() == 1 ? "" : (path / "").string());
-    else
-      all.take(path, places.size() == 1 ? path.filename().string() : place);
+      continue;
+    }
+    name_input(place);
+    all.take(path, places.size() == 1 ? path.filename().string() : place);
   }
   return std::move(all).found();
 }

@@ -38,7 +38,7 @@ demand demand_of(const experiment_file& e) {
       d.depth = std::max<std::uint64_t>(d.depth, w.depth);
       d.bytes += w.memory.number * w.memory.bytes + receives * w.threads * w.qps * (w.sizes.largest() + 4096u);
     }
-    most = {std::max(most.queue_pairs, d.queue_pairs), std::max(most.bytes, d.bytes), std::max(most.depth, d.depth)};
+    most = larger_of(most, d);
   }
   return most;
 }

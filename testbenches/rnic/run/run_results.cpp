@@ -30,8 +30,8 @@ using workloads::measure;
 using workloads::measured;
 
 nlohmann::json to_json(const measured& m, const workloads::latency_record& latencies, bool told) {
-  nlohmann::json j = {{"offered", m.offered}, {"completed", m.completed}, {"unfinished", m.unfinished},
-                      {"rate_mpps", m.mpps},  {"goodput_gbps", m.gbps},   {"latency", latency_json(latencies)}};
+  nlohmann::json j = {{"offered", m.offered},  {"completed", m.completed}, {"unfinished", m.unfinished},
+                      {"rate_mpps", m.mpps()}, {"goodput_gbps", m.gbps()}, {"latency", latency_json(latencies)}};
   if (told) j["lost"] = m.lost;
   return j;
 }

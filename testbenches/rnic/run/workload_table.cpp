@@ -152,6 +152,11 @@ void read_arrivals(const section& s, const toml::node& node, workload_config& w)
   if ((rate != 0) == (load != 0)) s.fail(node, "rate_mpps: expected that or load_gbps beside arrivals");
   if (load != 0 && mean_bytes(w) == 0) s.fail(*s.find("load_gbps"), "load_gbps: messages have no bytes");
   a.gap_ps = rate != 0 ? 1e6 / rate : mean_bytes(w) * 8e3 / load;
+  if (constexpr double longest_gap_ps = 1e15; a.gap_ps > longest_gap_ps) {
+    const char* const key = rate != 0 ? "rate_mpps" : "load_gbps";
+    s.fail(*s.find(key), std::string(key) + ": " + section::shown(*s.find(key)) +
+                             " is not legal, expected a message in 1000 s or more");
+  }
   const bool bursts = a.kind == workloads::arrival_config::process::on_off;
   for (const char* key : {"on_us", "off_us"}) {
     if (!bursts && s.has(key)) s.fail(*s.find(key), std::string(key) + R"(: only with arrivals = "on-off")");

@@ -12,6 +12,11 @@ import tempfile
 
 # Arguments, and words that the one line must have.
 REFUSED = [
+    (["soak", "--drop", "nan"], ["--drop", "nan", "number"]),
+    (["latency", "--from", "nan", "--trace", "t.json"], ["--from", "nan", "number"]),
+    (["latency", "--seed", "-1"], ["--seed", "-1", "0 to 18446744073709551615"]),
+    (["latency", "--seed", "18446744073709551616"], ["--seed", "18446744073709551616", "0 to"]),
+    (["latency", "--seed", "7x"], ["--seed", "7x"]),
     (["latency", "--mtu", "7"], ["--mtu", "7", "256", "4096"]),
     (["latency", "--verb", "fadd", "--sizes", "8,16"], ["--sizes", "16", "8 bytes", "fadd"]),
     (["bandwidth", "--verb", "cas", "--sizes", "4"], ["--sizes", "4", "8 bytes", "cas"]),
@@ -75,6 +80,8 @@ REFUSED = [
     (["latency", "--pcap", "/nowhere/x.pcap"], ["/nowhere/x.pcap"]),
     (["bandwidth", "--json", "/nowhere/x.json"], ["/nowhere/x.json"]),
     (["bandwidth", "--pcap", "/"], ["/"]),
+    (["bandwidth", "--functions", "2", "--function", "1", "--vlan", "5", "--set", "driver.functions.vlan=5"],
+     ["driver.functions.vlan", "--vlan", "5"]),
     (["nonsense"], ["nonsense"]),
     ([], ["subcommand"]),
 ]
@@ -124,6 +131,27 @@ def check_files(program, complain):
         check(program, short + ["--config", broken], [broken, "adapter.clok_khz", "adapter.clock_khz"], complain)
 
 
+def write(folder, text):
+    name = os.path.join(folder, "written.toml")
+    with open(name, "w") as f:
+        f.write(text)
+    return name
+
+
+def check_reports(program, folder, complain):
+    """A page does not take the place of the result that it is of."""
+    mine = os.path.join(folder, "results", "mine.json")
+    os.mkdir(os.path.dirname(mine))
+    subprocess.run([program, "latency", "--sizes", "64", "--iterations", "1", "--quiet", "--json", mine], capture_output=True)
+    with open(mine) as f:
+        before = f.read()
+    for place in mine, os.path.dirname(mine):
+        check(program, ["report", place, "-o", mine, "--overwrite"], ["mine.json", "and read"], complain)
+        with open(mine) as f:
+            if f.read() != before:
+                complain("report %s: the result was written over" % place)
+
+
 def check_names(program, complain):
     """No file has two meanings, no folder is an empty file, and what cannot be written is said."""
     short = ["latency", "--sizes", "64", "--iterations", "1", "--quiet"]
@@ -146,6 +174,11 @@ def check_names(program, complain):
             check(program, short + [option, folder], [folder, "is a directory"], complain)
         for command in ["run"], ["fabric"], ["sweep", "--out", os.path.join(folder, "out")]:
             check(program, command + [folder], [folder, "is a directory"], complain)
+        for text in 'rate_mpps = 1e-300', 'load_gbps = 1e-12':
+            check(program, ["run", write(folder, '[topology]\nkind = "pair"\n[[workload]]\nfrom = "h1"\nto = "h2"\n'
+                                         'messages = 10\nsize = 64\narrivals = "poisson"\n%s\n' % text)],
+                  [text.split()[0], "a message in 1000 s"], complain)
+        check_reports(program, folder, complain)
         pipe = os.path.join(folder, "pipe")
         os.mkfifo(pipe)
         with subprocess.Popen([program] + short + ["--json", pipe, "--overwrite"], stdout=subprocess.DEVNULL) as running:

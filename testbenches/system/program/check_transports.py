@@ -52,6 +52,32 @@ def opcodes(capture):
     return [int(r, 0) for r in rows]
 
 
+def faulty(c):
+    """What a cable loses is no goodput, and what it damages ends a run with a sentence: no internal error."""
+    plan = os.path.join(c.folder, "plan.toml")
+
+    def with_plan(text, *arguments, status=0):
+        with open(plan, "w") as f:
+            f.write(text)
+        return c.run(list(arguments) + ["--faults", plan], status)
+    half = '[[event]]\ndirection = "a_to_b"\nevery = 2\ntype = "drop"\n'
+    for transport in ("uc", "ud"):
+        arguments = ["bandwidth", "--transport", transport, "--verb", "send", "--sizes", "2048", "--messages", "4000"]
+        result, _, _ = with_plan(half, *arguments)
+        if result is None:
+            continue
+        row = result["rows"][0]
+        c.expect(row["lost"] == 2000, arguments, "%d lost" % row["lost"])
+        # 2048 bytes of payload in frames of 2138 with all that the line carries between them (UD 2146), each second one.
+        c.expect(17 < row["goodput_gbps"] < 40 / 2 * 2048 / 2138 * 1.03, arguments, "%.3f Gb/s" % row["goodput_gbps"])
+    damage = '[[event]]\ndirection = "a_to_b"\nnth = 3\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\nfield = "pad"\nvalue = 1\n'
+    for more in ([], ["--bidirectional"], ["--rx-depth", "12"]):
+        for verb in ("send", "write_imm", "write"):
+            arguments = ["bandwidth", "--verb", verb, "--sizes", "3000", "--messages", "12", "--depth", "4"] + more
+            _, _, said = with_plan(damage, *arguments, status=1)
+            c.expect("remote_invalid_request" in said, arguments, said)
+
+
 def every_verb(c):
     has_tshark = shutil.which("tshark") is not None
     for command in ("latency", "bandwidth"):
@@ -134,6 +160,7 @@ def main():
         has_tshark = every_verb(c)
         larger_messages(c)
         what_is_lost(c)
+        faulty(c)
     for fault in c.faults[:40]:
         print(fault)
     print("%d runs, %d faults" % (c.count, len(c.faults)))

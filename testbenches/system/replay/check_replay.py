@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays captures with the program and checks what it reports and writes.
 
-usage: check_replay.py captures|connections|damaged|formats|mistakes|partial|refusals PROGRAM TRACES
+usage: check_replay.py agree|captures|connections|damaged|formats|mistakes|partial|refusals PROGRAM TRACES
 """
 import gzip
 import json
@@ -513,6 +513,30 @@ def check_ports(program, traces, directory):
     expect(done.returncode == 2 and b"no port 2" in done.stderr, "one port: %s" % done.stderr)
 
 
+def check_agree(program, _, directory):
+    """Captures of the program's own with a request that was lost: what was under way behind it comes again, which is no
+    copy. Of atomics of two queue pairs on one word most agree: which of two comes first may be the other one's turn."""
+    plan, capture = os.path.join(directory, "lost.toml"), os.path.join(directory, "own.pcap")
+    runs = []
+    for nth, verb, size in ((11, "write", 3000), (5, "send", 3000), (20, "send", 64), (31, "send", 20000)):
+        text = '[[event]]\ndirection = "a_to_b"\nnth = %d\ntype = "drop"\n' % nth
+        runs.append((text, ["bandwidth", "--verb", verb, "--sizes", str(size), "--messages", "40", "--depth", "8"]))
+    for text, arguments in runs:
+        with open(plan, "w") as f:
+            f.write(text)
+        made = arguments + (["--faults", plan] if text else []) + ["--pcap", capture, "--overwrite", "--quiet"]
+        done = subprocess.run([program] + made, capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 0, "%s: %s" % (made, done.stderr))
+        done = subprocess.run([program, "replay", capture], capture_output=True, text=True, timeout=100)
+        expect(done.returncode == 0, "%s %r: exit status %d: %s" % (made, text, done.returncode, done.stdout[-1500:] + done.stderr))
+    for seed in ("1", "2"):
+        subprocess.run([program, "soak", "--messages", "300", "--qps", "2", "--verbs", "fadd", "--seed", seed, "--pcap", capture,
+                        "--overwrite", "--quiet"], check=True, capture_output=True, timeout=60)
+        said = subprocess.run([program, "replay", capture], capture_output=True, text=True, timeout=100).stdout
+        matched = int(said.split("matched ")[1].split()[0])
+        expect(matched >= 270, "seed %s: %d of 300 atomics agree" % (seed, matched))
+
+
 def check_mistakes(program, traces, directory):
     capture = os.path.join(traces, "rc_send_mtu1024_4096B.pcap")
     taken = os.path.join(directory, "taken.json")
@@ -531,7 +555,7 @@ def check_mistakes(program, traces, directory):
 def main():
     case, program, traces = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
-        {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes, "ports": check_ports,
+        {"agree": check_agree, "captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes, "ports": check_ports,
          "refusals": check_refusals, "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
