@@ -82,6 +82,7 @@ class limit_finder {
       all_units_[side] = system.built_from(side).adapter.requester.processing_units;
       units_[side] = std::min(load_.qps, all_units_[side]);
       take_spare_polls(side);
+      drop_elastic(side);
     }
     std::stable_sort(shares_.begin(), shares_.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
     for (std::size_t k = 0; still_.empty() && k < after.standstills.size(); ++k)
@@ -152,6 +153,13 @@ class limit_finder {
       s.busy -= spare;
       return;  // the busiest one is the program's
     }
+  }
+  /// One answer takes all requests that have come meanwhile: in use all of the time, it holds up nobody.
+  void drop_elastic(unsigned side) {
+    if (system_.built_from(side).adapter.responder.ack_coalesce == 1) return;
+    const std::string answers = "responder acknowledge of " + adapter(side);
+    const auto is_elastic = [&answers](const share& s) { return s.name == answers; };
+    shares_.erase(std::remove_if(shares_.begin(), shares_.end(), is_elastic), shares_.end());
   }
   /// The host's own, or that of a guest.
   bool is_processor_of(const std::string& name, unsigned side) const {

@@ -513,8 +513,8 @@ TEST(withdrawals, of_complete_messages_and_of_failures_are_kept_apart) {
   w.write(7, {0, 0, 9}, 100);
   w.write(7, {20, 22, 0}, 200);
   w.write(7, {0, 0, 5}, 300);
-  for (const std::uint64_t n : {0, 4, 8, 20, 21}) EXPECT_TRUE(w.read(7, n, 301)) << n;
-  for (const std::uint64_t n : {9, 19, 22}) EXPECT_FALSE(w.read(7, n, 301)) << n;
+  for (const std::uint64_t n : {0u, 4u, 8u, 20u, 21u}) EXPECT_TRUE(w.read(7, n, 301)) << n;
+  for (const std::uint64_t n : {9u, 19u, 22u}) EXPECT_FALSE(w.read(7, n, 301)) << n;
   w.write(7, {0, 0, 21}, 400);
   EXPECT_TRUE(w.read(7, 10, 401));
   EXPECT_TRUE(w.read(7, 21, 401));

@@ -2,7 +2,9 @@
 // What is announced as a limit is one: the last value within it is taken, the first one beyond is refused.
 #include <gtest/gtest.h>
 
+#include "model/abi/command_set.h"
 #include "model/abi/contexts.h"
+#include "model/abi/device.h"
 #include "model/icm/contexts.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
