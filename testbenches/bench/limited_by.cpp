@@ -206,11 +206,10 @@ class limit_finder {
 
   /// Units are in use for queue pairs whose time has not come: the send engine had nothing else that it could start.
   std::string of_rate_limit() const {
-    if (still_.rfind("rate limit", 0) != 0) return {};
-    const auto is_held = [](const share& s) {
-      return s.name.rfind("requester send engine", 0) == 0 && held_part(s, "rate limit") - s.busy >= mostly;
-    };
-    return std::any_of(shares_.begin(), shares_.end(), is_held) ? still_ : std::string();
+    for (const share& s : shares_)
+      if (s.name.rfind("requester send engine", 0) == 0 && held_part(s, "rate limit") - s.busy >= mostly)
+        return "rate limit" + side_of(s.name);
+    return {};
   }
 
   /// What was waited for nearly all of the time.
