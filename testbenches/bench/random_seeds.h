@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "model/sim/timebase.h"
+
 namespace rnic::bench {
 
 /// A number in the environment, or `otherwise`.
@@ -29,6 +31,18 @@ void for_seeds(std::uint64_t count, std::vector<std::uint64_t> seeds, F f) {
     const std::string wrong = f(seed);
     if (!wrong.empty()) ADD_FAILURE() << "seed " << seed << ": " << wrong;
   }
+}
+
+/// What is wrong with a run that sleeps, with one that ticks every block at every edge, with one that ticks the blocks
+/// of an edge in another order; or what differs between them. `run` takes options of time, its outcome has faults.
+template <class Run, class Difference>
+std::string fault_in_any_mode(std::uint64_t seed, Run run, Difference first_difference) {
+  const auto asleep = run(sim::timebase::options{});
+  if (!asleep.faults.empty()) return asleep.faults.front();
+  const std::string ticked = first_difference(asleep, run(sim::timebase::options{true, 0}));
+  if (!ticked.empty()) return "with every block at every edge, " + ticked;
+  const std::string shuffled = first_difference(asleep, run(sim::timebase::options{false, seed + 1}));
+  return shuffled.empty() ? "" : "with blocks in another order, " + shuffled;
 }
 
 }  // namespace rnic::bench

@@ -285,14 +285,15 @@ void bench::ring_doorbell(std::uint32_t uar) {
 }
 
 void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome,
-                    const std::vector<std::uint8_t>& bytes) {
+                    const std::vector<std::uint8_t>& bytes, std::uint32_t to, std::uint64_t original) {
   payload::frame_ptr f = frames.get();
   wire::packet& p = f->packet;
   p = wire::packet{};
   p.bth.opcode = static_cast<std::uint8_t>(op);
-  p.bth.dest_qp = qpn;
+  p.bth.dest_qp = to;
   p.bth.psn = wire::psn_t(psn);
   p.aeth = {syndrome, 1};
+  p.atomic_original = original;
   std::copy_n(context.dest.remote_gid, p.sgid.size(), p.sgid.begin());  // an answer of the peer
   p.dgid = gids[context.dest.port][context.dest.gid_index].id;
   if ((context.dest.flags & icm::path_flag_roce_v2) == 0) p.encap = wire::encapsulation::roce_v1;

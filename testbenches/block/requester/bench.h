@@ -183,8 +183,9 @@ struct bench {
   std::uint32_t post_write(std::uint32_t length, bool signalled = true);
   std::uint32_t post_read(std::uint32_t length, std::uint64_t at = data);
   void ring_doorbell(std::uint32_t uar = 0x80);
+  /// An answer of the peer to queue pair `to`; `original`: of an atomic.
   void respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome,
-               const std::vector<std::uint8_t>& payload = {});
+               const std::vector<std::uint8_t>& payload = {}, std::uint32_t to = qpn, std::uint64_t original = 0);
   void ack(std::uint32_t psn) { respond(wire::operation::acknowledge, psn, 0x1f); }
   void run_ns(std::uint64_t ns);
   /// Until `count` frames have been sent; false when they are not after 20 us.

@@ -247,7 +247,7 @@ class experiment final : ::bench::neighbour_if {
     for (std::size_t i = 0; i < qps_.size(); ++i) {
       post(qps_[i]);
       for (; !peers_[i].answers.empty() && peers_[i].answers.front().due <= now(); peers_[i].answers.pop_front())
-        deliver(qps_[i], peers_[i].answers.front());
+        deliver(qps_[i].number, peers_[i].answers.front());
     }
   }
   bool rests(unsigned port) override {
@@ -348,24 +348,8 @@ class experiment final : ::bench::neighbour_if {
                      std::to_string(i) + " of " + std::to_string(r.bytes) + " is wrong");
   }
 
-  void deliver(const queue_pair& q, const random_peer::answer& a) {
-    payload::frame_ptr f = b_.frames.get();
-    wire::packet& p = f->packet;
-    p = wire::packet{};
-    p.bth.opcode = static_cast<std::uint8_t>(a.op);
-    p.bth.dest_qp = q.number;
-    p.bth.psn = wire::psn_t(a.psn);
-    p.aeth = {a.syndrome, 1};
-    p.atomic_original = a.original;
-    std::copy_n(b_.context.dest.remote_gid, p.sgid.size(), p.sgid.begin());
-    p.dgid = b_.gids[0][b_.context.dest.gid_index].id;
-    f->port = 0;
-    p.payload_length = static_cast<std::uint32_t>(a.payload.size());
-    std::copy(a.payload.begin(), a.payload.end(), f->buffer.data() + payload::frame::payload_start);
-    const std::uint8_t* begin = wire::build(p, f->buffer.data() + payload::frame::payload_start);
-    f->begin = static_cast<std::uint32_t>(begin - f->buffer.data());
-    f->length = p.icrc_offset + 4;
-    b_.w.to_rx.push_back(f);
+  void deliver(std::uint32_t number, const random_peer::answer& a) {
+    b_.respond(a.op, a.psn, a.syndrome, a.payload, number, a.original);
   }
 
   // ---- between the edges
@@ -474,14 +458,9 @@ std::string first_difference(const outcome& a, const outcome& b) {
   return b.faults.empty() ? "" : b.faults.front();
 }
 
-/// What is wrong with a run that sleeps, or differs with every block at every edge, or with blocks in another order.
 std::string fault_in_any_mode(std::uint64_t seed, bool chaos) {
-  const outcome asleep = run(seed, chaos, {});
-  if (!asleep.faults.empty()) return asleep.faults.front();
-  const std::string ticked = first_difference(asleep, run(seed, chaos, {true, 0}));
-  if (!ticked.empty()) return "with every block at every edge, " + ticked;
-  const std::string shuffled = first_difference(asleep, run(seed, chaos, {false, seed + 1}));
-  return shuffled.empty() ? "" : "with blocks in another order, " + shuffled;
+  return rnic::bench::fault_in_any_mode(
+      seed, [&](const sim::timebase::options& time) { return run(seed, chaos, time); }, first_difference);
 }
 
 TEST(requester_random, messages_are_executed_once_and_in_order_whoever_sleeps) {

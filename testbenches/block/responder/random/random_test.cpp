@@ -13,15 +13,9 @@ namespace {
 
 using bench::for_seeds;
 
-/// What is wrong with a run that sleeps, with one that ticks every block at every edge, with one that ticks the blocks
-/// of an edge in another order; or what differs between them.
 std::string fault_in_any_mode(std::uint64_t seed, kind_of_run kind) {
-  const outcome asleep = run(seed, kind, {});
-  if (!asleep.faults.empty()) return asleep.faults.front();
-  const std::string ticked = first_difference(asleep, run(seed, kind, {true, 0}));
-  if (!ticked.empty()) return "with every block at every edge, " + ticked;
-  const std::string shuffled = first_difference(asleep, run(seed, kind, {false, seed + 1}));
-  return shuffled.empty() ? "" : "with blocks in another order, " + shuffled;
+  return bench::fault_in_any_mode(
+      seed, [&](const sim::timebase::options& time) { return run(seed, kind, time); }, first_difference);
 }
 
 TEST(responder_random, requests_have_the_results_of_the_reference) {
