@@ -143,4 +143,10 @@ class message_failed : public std::runtime_error {
   explicit message_failed(const std::string& what) : std::runtime_error(what) {}
 };
 
+/// What came is not what was sent, though every check on the way had passed.
+class content_differs : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace rnic::hosts

@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "host_driver/hosts/meeting.h"
+#include "host_driver/hosts/pair_if.h"
 #include "host_driver/hosts/programs.h"
 
 namespace rnic::hosts {
@@ -274,6 +275,18 @@ void network::run(const std::function<void(unsigned)>& program) {
   run_programs(base_, state);
   capture_.close();
   expect_all_ended(state);
+}
+
+std::uint64_t line_busy_ps(network& n, const fabric::plug_place& from, const fabric::plug_place& to) {
+  const std::uint32_t rate_mbps = from.is_switch ? n.middle(from.number).config_of(from.port).rate_mbps
+                                                 : n.built_from(from.number).adapter.rate_mbps(from.port - 1);
+  const auto at = [&](const fabric::plug_place& place, line_end end) {
+    if (!place.is_switch) return line_busy_ps(n.statistics(), n.host(place.number).name(), place.port, end, rate_mbps);
+    const fabric::network_switch::port_counters& c = n.middle(place.number).count(place.port);
+    return end == line_end::sent ? line_busy_ps(c.tx_frames, c.tx_bytes, c.tx_pause, rate_mbps)
+                                 : line_busy_ps(c.rx_frames, c.rx_bytes, c.rx_pause, rate_mbps);
+  };
+  return std::max(at(from, line_end::sent), at(to, line_end::received));
 }
 
 }  // namespace rnic::hosts

@@ -194,4 +194,8 @@ class network {
   unsigned running_ = 0;
 };
 
+/// Time for which the cable between these places was in use by what went from the first one to the other. Both are of
+/// the network.
+std::uint64_t line_busy_ps(network& n, const fabric::plug_place& from, const fabric::plug_place& to);
+
 }  // namespace rnic::hosts

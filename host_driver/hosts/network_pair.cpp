@@ -29,7 +29,7 @@ void network_pair::add_way(unsigned from, std::size_t nth, std::vector<place>& t
   const unsigned host = number_of(from), peer = number_of(1 - from), port = ports_[from][nth];
   const auto& ways = network_.ways_to(peer, ports_[1 - from][nth]);
   const fabric::plug_place first = shape.beyond_host(host, port);
-  const auto add = [&](const fabric::plug_place& at, const fabric::plug_place& behind, std::uint64_t busy_ps) {
+  const auto add = [&](const fabric::plug_place& at, const fabric::plug_place& behind) {
     const auto same = [&](const place& p) {
       return p.at.is_switch == at.is_switch && p.at.number == at.number && p.at.port == at.port;
     };
@@ -37,19 +37,14 @@ void network_pair::add_way(unsigned from, std::size_t nth, std::vector<place>& t
     std::string name = "wire, " + network_.name_of(at) + " to " + network_.name_of(behind);
     if (std::any_of(to.begin(), to.end(), [&](const place& p) { return p.carried.name == name; }))
       name += " at port " + std::to_string(at.port);
-    to.push_back({at, {name, busy_ps}});
+    to.push_back({at, {name, line_busy_ps(network_, at, behind)}});
   };
-  add({false, host, port}, first,
-      line_busy_ps(network_.statistics(), network_.host(host).name(), port,
-                   network_.built_from(host).adapter.rate_mbps(port - 1)));
+  add({false, host, port}, first);
   std::vector<unsigned> open{first.number};
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const fabric::network_switch& s = network_.middle(open[i]);
     for (const unsigned out : ways[open[i]]) {
       const fabric::plug_place next = shape.beyond(open[i], out);
-      add({true, open[i], out}, next,
-          line_busy_ps(s.count(out).tx_frames, s.count(out).tx_bytes, s.count(out).tx_pause,
-                       s.config_of(out).rate_mbps));
+      add({true, open[i], out}, next);
       if (next.is_switch && std::find(open.begin(), open.end(), next.number) == open.end()) open.push_back(next.number);
     }
   }

@@ -24,10 +24,10 @@ std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint6
   return (bytes + pause_bytes * pauses + overhead_bytes * (frames + pauses)) * 8 * sim::ps_per_us / rate_mbps;
 }
 
-std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
+std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port, line_end end,
                            std::uint32_t rate_mbps) {
-  const std::string of = host + ".adapter.port" + std::to_string(port) + ".";
-  return line_busy_ps(counted.value(of + "tx_frames"), counted.value(of + "tx_bytes"), counted.value(of + "tx_pause"),
+  const std::string of = host + ".adapter.port" + std::to_string(port) + (end == line_end::sent ? ".tx_" : ".rx_");
+  return line_busy_ps(counted.value(of + "frames"), counted.value(of + "bytes"), counted.value(of + "pause"),
                       rate_mbps);
 }
 

@@ -66,8 +66,9 @@ class pair_if {
 std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports);
 /// Time that a line of this rate was in use by so many frames and their bytes, FCS included, and by pause frames.
 std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint64_t pauses, std::uint32_t rate_mbps);
-/// The same of what a port of this host has sent.
-std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port,
+/// The same of what a port of this host has sent, or has received: a fault plan may send frames twice.
+enum class line_end : std::uint8_t { sent, received };
+std::uint64_t line_busy_ps(const sim::statistics& counted, const std::string& host, unsigned port, line_end end,
                            std::uint32_t rate_mbps);
 
 }  // namespace rnic::hosts

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_driver/hosts/two_nodes.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <systemc>
 
@@ -68,8 +69,12 @@ std::vector<pair_if::line> two_nodes::lines() const {
   for (const unsigned port : config_.ports) {
     const std::string of = config_.ports.size() > 1 ? " of port " + std::to_string(port) : "";
     const std::uint32_t rate_mbps = config_.node.adapter.rate_mbps(port - 1);
-    all.push_back({"wire" + of + ", a to b", line_busy_ps(statistics_, node_a_->name(), port, rate_mbps)});
-    all.push_back({"wire" + of + ", b to a", line_busy_ps(statistics_, node_b_->name(), port, rate_mbps)});
+    const auto add = [&](const char* way, const std::string& from, const std::string& to) {
+      all.push_back({"wire" + of + way, std::max(line_busy_ps(statistics_, from, port, line_end::sent, rate_mbps),
+                                                 line_busy_ps(statistics_, to, port, line_end::received, rate_mbps))});
+    };
+    add(", a to b", node_a_->name(), node_b_->name());
+    add(", b to a", node_b_->name(), node_a_->name());
   }
   return all;
 }

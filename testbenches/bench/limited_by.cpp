@@ -24,6 +24,7 @@ constexpr double closely = 0.03;
 /// Of the time of all units, for one thing.
 constexpr double queued = 0.85;
 constexpr const char* window = "window (depth and latency)";
+constexpr const char* granted = "scheduler grants of adapter ";
 /// So few messages under way do not keep busy what is not in use all of the time: its queue is empty now and then.
 constexpr std::uint64_t few = 32;
 /// Of the time of units, for descriptors of queues that had been empty.
@@ -32,6 +33,8 @@ constexpr double few_empty = 0.1;
 constexpr double now_and_then = 0.02;
 /// Of the time that an engine or a queue pair needs, for one thing: without it that does a third more.
 constexpr double much = 0.25;
+/// Of what a turn can take at most beyond one: it has gathered because turns are rare.
+constexpr double full_turns = 0.5;
 /// Of the time of an engine, for one thing: without it that does a quarter more.
 constexpr double noticeable = 0.2;
 
@@ -78,8 +81,10 @@ class limit_finder {
  public:
   limit_finder(hosts::pair_if& system, const utilisation& before, const utilisation& after, const offered_load& load)
       : system_(system), before_(before), after_(after), load_(load), shares_(shares_between(before, after)) {
+    drop([](const share& s) { return s.name.rfind(processing_units, 0) == 0; });  // by what they wait for: of_units
     for (unsigned side = 0; side < 2; ++side) {
-      all_units_[side] = system.built_from(side).adapter.requester.processing_units;
+      const rnic::adapter::config& built = system.built_from(side).adapter;
+      all_units_[side] = std::min<unsigned>(built.requester.processing_units, built.scheduler.grants);
       units_[side] = std::min(load_.qps, all_units_[side]);
       take_spare_polls(side);
       drop_elastic(side);
@@ -98,8 +103,7 @@ class limit_finder {
     const std::string stands = of_standstill(closely, [](const std::string& s) { return s.rfind("receive", 0) == 0; });
     if (stands.empty() || name.find(stands) != std::string::npos) return name;
     // Nor does a unit that waits for its next descriptor limit by its service.
-    const bool in_vain =
-        name == polling_ + " and " + window || (name.rfind("processing units", 0) == 0 && waits_for_descriptors(name));
+    const bool in_vain = name == polling_ + " and " + window || (is_units(name) && waits_for_descriptors(name));
     return in_vain ? stands : name + " and " + stands;
   }
 
@@ -116,7 +120,7 @@ class limit_finder {
                                     of_rate_limit(), of_units(evident)})
       if (!name.empty()) return name;
     std::string units = of_units(saturated);
-    if (!units.empty()) return units.rfind("processing units", 0) == 0 ? with_window(units) : units;
+    if (!units.empty()) return is_units(units) ? with_window(units) : units;
     units = of_units(saturated_group);
     std::string reads = of_read_engine();
     if (!reads.empty()) return reads;
@@ -142,6 +146,15 @@ class limit_finder {
     return after_.at == before_.at ? 0 : static_cast<double>(ps) / static_cast<double>(after_.at - before_.at);
   }
   std::string adapter(unsigned i) const { return "adapter " + system_.name(i); }
+  /// Queue pairs wait for a unit that is there, and that the scheduler does not grant.
+  bool lacks_grants(unsigned i) const {
+    const unsigned all = system_.built_from(i).adapter.requester.processing_units;
+    return all_units_[i] < all && all_units_[i] < load_.qps;
+  }
+  std::string units_name(unsigned i) const { return (lacks_grants(i) ? granted : processing_units) + system_.name(i); }
+  static bool is_units(const std::string& name) {
+    return name.rfind(processing_units, 0) == 0 || name.rfind(granted, 0) == 0;
+  }
 
   /// A processor that has time left polls more often, and finds less each time: it is in use for what it could not have
   /// done with fewer polls.
@@ -154,12 +167,28 @@ class limit_finder {
       return;  // the busiest one is the program's
     }
   }
-  /// One answer takes all requests that have come meanwhile: in use all of the time, it holds up nobody.
+  /// One answer takes all requests of a queue pair that have come meanwhile, one grant all that has been posted: in use
+  /// all of the time such an engine holds up nobody, until each of its turns has as much as it takes.
   void drop_elastic(unsigned side) {
-    if (system_.built_from(side).adapter.responder.ack_coalesce == 1) return;
-    const std::string answers = "responder acknowledge of " + adapter(side);
-    const auto is_elastic = [&answers](const share& s) { return s.name == answers; };
-    shares_.erase(std::remove_if(shares_.begin(), shares_.end(), is_elastic), shares_.end());
+    const rnic::adapter::config& built = system_.built_from(side).adapter;
+    const auto drop_unless_full = [&](const char* engine, std::uint64_t items, std::uint64_t turns,
+                                      std::uint64_t most) {
+      const double extra = static_cast<double>(std::min<std::uint64_t>(most, load_.depth)) - 1;
+      if (extra == 0 || static_cast<double>(items) >= static_cast<double>(turns) * (1 + full_turns * extra)) return;
+      const std::string name = engine + (" of " + adapter(side));
+      drop([&name](const share& s) { return s.name == name; });
+    };
+    const auto more = [&](const std::array<std::uint64_t, 2> utilisation::*count, unsigned i) {
+      return (after_.*count)[i] - (before_.*count)[i];
+    };
+    drop_unless_full("responder acknowledge", more(&utilisation::wqes, 1 - side), more(&utilisation::acks, side),
+                     built.responder.ack_coalesce);
+    drop_unless_full("scheduler arbiter", more(&utilisation::wqes, side), more(&utilisation::grants, side),
+                     built.requester.turn_wqes);
+  }
+  template <class F>
+  void drop(F is_such) {
+    shares_.erase(std::remove_if(shares_.begin(), shares_.end(), is_such), shares_.end());
   }
   /// The host's own, or that of a guest.
   bool is_processor_of(const std::string& name, unsigned side) const {
@@ -291,7 +320,7 @@ class limit_finder {
     const bool link_alone = kinds.front() == "PCIe" && kinds.size() == 1;
     const std::string fetched = link_alone ? of_places(saturated).name : std::string();
     if (is_fetched(fetched)) return all + " and " + fetched;
-    const std::string units = of_fed_units(busiest.name);
+    const std::string units = of_fed_units(busiest);
     if (!units.empty()) return all + " and " + units;
     return all == polling_ ? all + " and " + window : all;
   }
@@ -305,12 +334,17 @@ class limit_finder {
   }
 
   /// A processor feeds the units. When all of those are in use as well that so few queue pairs can occupy, they are as
-  /// slow; many are in use for what waits for the processor's next message.
-  std::string of_fed_units(const std::string& feeder) const {
+  /// slow; many are in use for what waits for the processor's next message. So does a link that has time left, whose
+  /// descriptors they wait for while others wait for them: with more units each fetch is of more messages.
+  std::string of_fed_units(const candidate& feeder) const {
     for (unsigned i = 0; i < 2; ++i) {
-      if (!is_processor_of(feeder, i) || load_.qps >= all_units_[i] || !units_in_use(i, fed)) continue;
+      const bool by_processor = is_processor_of(feeder.name, i) && load_.qps < all_units_[i] && units_in_use(i, fed);
+      const bool by_link = feeder.name == "PCIe, host " + system_.name(i) + " to adapter" && feeder.part < evident &&
+                           units_in_use(i, evident) && held("scheduler arbiter", i, "processing units") >= saturated &&
+                           waits_for_descriptors(units_name(i));
+      if (!by_processor && !by_link) continue;
       const std::string units = of_units(fed);
-      return units.rfind("processing units", 0) == 0 ? units.substr(0, units.find(" and ")) : std::string();
+      return is_units(units) ? units.substr(0, units.find(" and ")) : std::string();
     }
     return {};
   }
@@ -490,7 +524,9 @@ class limit_finder {
   /// What processing units that are in use for that part of the time wait for, or their service.
   std::string of_units(double part) const {
     for (unsigned i = 0; i < 2; ++i) {
-      if (!units_in_use(i, part) || still_ == "pauses of " + system_.neighbour(i)) continue;
+      // Between a queue pair's end and the next one's grant its unit is free.
+      const bool taken = lacks_grants(i) && held("scheduler arbiter", i, "processing units") >= part;
+      if ((!taken && !units_in_use(i, part)) || still_ == "pauses of " + system_.neighbour(i)) continue;
       const double descriptors = portion(after_.unit_descriptors_ps[i] - before_.unit_descriptors_ps[i]);
       const double in_use = portion(after_.units_ps[i] - before_.units_ps[i]);
       // A unit that waits for what software has only just posted, or for the end of a queue.
@@ -507,13 +543,13 @@ class limit_finder {
         return "descriptor fetch of " + adapter(i);
       const double engine = held("requester send engine", i, ""), room = waits_for_room(i);
       if (engine >= saturated_group && service_of(i) >= saturated_group)
-        return "requester send engine of " + adapter(i) + " and processing units of " + adapter(i);
+        return "requester send engine of " + adapter(i) + " and " + units_name(i);
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
       const double payload = held("gather leave", i, "payload");
       if ((room >= mostly && payload >= mostly) ||
           (room >= much && engine + room >= saturated && payload >= saturated_group))
         return of_payload_reads(i);
-      const std::string units = "processing units of " + adapter(i);
+      const std::string units = units_name(i);
       return empty >= few_empty * in_use && !others_wait ? units + " and " + window : units;
     }
     return {};

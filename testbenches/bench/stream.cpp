@@ -284,7 +284,7 @@ void stream::check_content(std::uint32_t size) const {
     if (has_arrived(i, size)) continue;
     const std::string what = "the bytes of place " + std::to_string(i) + " did not arrive as they were sent";
     if (unreliable()) throw hosts::message_failed(what);
-    throw std::runtime_error(what);
+    throw hosts::content_differs(what);
   }
 }
 
@@ -294,9 +294,9 @@ void stream::check_counters() const {
     std::memcpy(&counter, destination_.at(slot(i)), sizeof counter);
     std::memcpy(&last, source_.at(slot(i)), sizeof last);
     if (counter != lanes_[i].operations || (counter != 0 && last != counter - 1))
-      throw std::runtime_error("the counter of queue pair " + std::to_string(i) + " is " + std::to_string(counter) +
-                               " after " + std::to_string(lanes_[i].operations) + " operations, the last one found " +
-                               std::to_string(last));
+      throw hosts::content_differs("the counter of queue pair " + std::to_string(i) + " is " + std::to_string(counter) +
+                                   " after " + std::to_string(lanes_[i].operations) +
+                                   " operations, the last one found " + std::to_string(last));
   }
 }
 

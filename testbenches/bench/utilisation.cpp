@@ -118,8 +118,22 @@ void add_processors(utilisation& u, const sim::statistics& statistics, const hos
         {"processor of function " + number + ", " + own, statistics.value(own + "_bus_vf" + number + ".busy_ps")});
   }
 }
-void add_adapter(utilisation& u, hosts::node& n) {
+/// All of them as one: in use for what is theirs, blocked while they wait for contexts or descriptors.
+void add_units(utilisation& u, hosts::node& n, const sim::statistics& statistics, unsigned units) {
+  const std::string own = n.name();
+  const auto part = [&](const char* counter) {
+    const std::uint64_t cycles = statistics.value(own + ".adapter.requester." + counter) / units;
+    return n.nic().clock().edge_time(cycles) - n.nic().clock().edge_time(0);
+  };
+  const std::uint64_t in_use = part("unit_busy_cycles"), contexts = part("unit_context_cycles"),
+                      descriptors = part("unit_descriptor_cycles");
+  u.resources.push_back({processing_units + own,
+                         in_use - std::min(in_use, contexts + descriptors),
+                         {{"contexts", contexts}, {"descriptors", descriptors}}});
+}
+void add_adapter(utilisation& u, hosts::node& n, const sim::statistics& statistics, unsigned units) {
   for (const sim::clock_domain* clock : n.nic().clocks()) add_counted(u, *clock);
+  add_units(u, n, statistics, units);
 }
 
 /// `names`: of whose the lacks are, by `whose`.
@@ -165,7 +179,9 @@ utilisation measure_utilisation(hosts::pair_if& system) {
   for (const hosts::pair_if::line& l : system.lines()) u.resources.push_back({l.name, l.busy_ps});
   for (unsigned side = 0; side < 2; ++side) add_buses(u, system.statistics(), system.name(side));
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_processors(u, system.statistics(), *n);
-  for (hosts::node* n : {&system.node_a(), &system.node_b()}) add_adapter(u, *n);
+  for (unsigned side = 0; side < 2; ++side)
+    add_adapter(u, side == 0 ? system.node_a() : system.node_b(), system.statistics(),
+                system.built_from(side).adapter.requester.processing_units);
   for (hosts::node* n : {&system.node_a(), &system.node_b()}) {
     add_counted(u, n->root().domain());
     add_memory_writes(u, *n, system.statistics());
@@ -180,6 +196,8 @@ utilisation measure_utilisation(hosts::pair_if& system) {
     u.unit_contexts_ps[side] = of("requester.unit_context_cycles");
     u.unit_descriptors_ps[side] = of("requester.unit_descriptor_cycles");
     u.wqes[side] = system.statistics().value(own + ".adapter.requester.wqes");
+    u.grants[side] = system.statistics().value(own + ".adapter.scheduler.grants");
+    u.acks[side] = system.statistics().value(own + ".adapter.responder.acks");
     u.unit_empty_ps[side] = of("requester.unit_empty_cycles");
     for (const all_taken& t : taken_places) u.taken.emplace_back(t.name + own, of(t.counter));
     u.paused_ps[side] = longest_pause(system.statistics(), own + ".adapter");
@@ -203,32 +221,20 @@ utilisation measure_utilisation(hosts::network& system) {
   utilisation u;
   u.at = system.now_ps();
   const fabric::topology& shape = system.config().shape;
-  const auto add_line = [&](const fabric::plug_place& at, const fabric::plug_place& behind, std::uint64_t busy_ps) {
-    std::string name = "wire, " + system.name_of(at) + " to " + system.name_of(behind);
-    const auto same = [&name](const utilisation::resource& r) { return r.name == name; };
-    if (std::any_of(u.resources.begin(), u.resources.end(), same)) name += " at port " + std::to_string(at.port);
-    u.resources.push_back({name, busy_ps});
-  };
   for (const fabric::network_link& l : shape.links())
     for (unsigned end = 0; end < 2; ++end) {
       const fabric::plug_place &at = l.ends[end], &behind = l.ends[1 - end];
-      if (at.is_switch) {
-        const fabric::network_switch& s = system.middle(at.number);
-        add_line(at, behind,
-                 hosts::line_busy_ps(s.count(at.port).tx_frames, s.count(at.port).tx_bytes, s.count(at.port).tx_pause,
-                                     s.config_of(at.port).rate_mbps));
-      } else {
-        add_line(at, behind,
-                 hosts::line_busy_ps(system.statistics(), system.host(at.number).name(), at.port,
-                                     system.built_from(at.number).adapter.rate_mbps(at.port - 1)));
-      }
+      std::string name = "wire, " + system.name_of(at) + " to " + system.name_of(behind);
+      const auto same = [&name](const utilisation::resource& r) { return r.name == name; };
+      if (std::any_of(u.resources.begin(), u.resources.end(), same)) name += " at port " + std::to_string(at.port);
+      u.resources.push_back({name, hosts::line_busy_ps(system, at, behind)});
     }
   for (unsigned i = 0; i < system.hosts(); ++i) {
     hosts::node& n = system.host(i);
     const std::string own = n.name();
     add_buses(u, system.statistics(), own);
     add_processors(u, system.statistics(), n);
-    add_adapter(u, n);
+    add_adapter(u, n, system.statistics(), system.built_from(i).adapter.requester.processing_units);
     add_counted(u, n.root().domain());
     add_memory_writes(u, n, system.statistics());
     const fabric::plug_place beyond = shape.beyond_host(i, system.end(i).port);
@@ -243,8 +249,9 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   std::vector<share> shares;
   const sim::time_ps elapsed = after.at - before.at;
   for (std::size_t i = 0; i < after.resources.size(); ++i)
+    // Frames and operations count when they begin, and the last ones end behind the time.
     shares.push_back({after.resources[i].name,
-                      part_of(after.resources[i].busy_ps - before.resources[i].busy_ps, elapsed),
+                      std::min(1.0, part_of(after.resources[i].busy_ps - before.resources[i].busy_ps, elapsed)),
                       blocked_between(before.resources[i], after.resources[i], elapsed), after.resources[i].memory});
   std::stable_sort(shares.begin(), shares.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
   return shares;

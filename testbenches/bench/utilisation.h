@@ -17,6 +17,9 @@ class pair_if;
 
 namespace rnic::bench {
 
+/// What the name of all processing units of an adapter begins with.
+constexpr const char* processing_units = "processing units of adapter ";
+
 /// Time for which each resource has been in use since the start of the simulation.
 struct utilisation {
   struct resource {
@@ -31,7 +34,9 @@ struct utilisation {
   std::array<std::uint64_t, 2> unit_contexts_ps{};     ///< of these, for contexts that were not on chip,
   std::array<std::uint64_t, 2> unit_descriptors_ps{};  ///< and for descriptors
   std::array<std::uint64_t, 2> unit_empty_ps{};        ///< of those, while software had nothing else posted
-  std::array<std::uint64_t, 2> wqes{};                 ///< that the units have executed
+  std::array<std::uint64_t, 2> wqes{};                 ///< that the units have executed,
+  std::array<std::uint64_t, 2> grants{};               ///< and grants of their queue pairs
+  std::array<std::uint64_t, 2> acks{};                 ///< that the responders sent
   std::array<std::uint64_t, 2> spare_ps{};             ///< processors, for polls that found little (stream::spare_ps)
   std::array<std::uint64_t, 2> paused_ps{};            ///< their ports, of the priority that was so for longest
   std::array<std::uint64_t, 2> dropped{};              ///< frames for which their ports had no room
@@ -53,7 +58,8 @@ struct utilisation {
 
 /// Wire, PCIe, processors (of a guest with a virtual function its own), and every engine and every memory with counted
 /// ports of both adapters (sim::server, sim::memory_ports). A memory is in use for the cycles in which all of its ports
-/// would have made its accesses.
+/// would have made its accesses. The processing units of an adapter are one resource: in use for their own work,
+/// blocked while they wait for contexts or descriptors, each of them for its part.
 utilisation measure_utilisation(hosts::pair_if& system);
 /// The same of all lines, hosts and adapters of a network.
 utilisation measure_utilisation(hosts::network& system);
@@ -87,11 +93,13 @@ struct offered_load {
 ///    next one waits for a lock in a quarter of it, the locks. They come behind what was in use as long and has no more
 ///    time left (98 %). Those of other kinds that have at most 3 % more time left are named with it ("A and B"): more
 ///    of one of them alone gives no more. So are processing units that a processor feeds, where there are more of them
-///    than queue pairs and these had theirs for 95 %, and contexts or histories with the link that they are fetched
+///    than queue pairs and these had theirs for 95 %, or a link below 98 % whose descriptors they wait for while all of
+///    them are taken, and contexts or histories with the link that they are fetched
 ///    over, where nothing else has as little time left. Below 98 %, what was waited for in more of the time (4 to 6)
 ///    comes before it. A processor that has time left polls more often: it is in use for what is not spare in its polls
 ///    (spare_ps). Where that is more than 3 %, the window is named with it, and what was taken (5) or in use (atomics)
-///    for 85 % comes before it;
+///    for 85 % comes before it. The engine of acknowledgements and the scheduler's arbiter, of which one turn takes all
+///    that has gathered, count where their turns take half of what they may;
 /// 2. the receive buffer, when queue pairs stood still for time-outs and it had no room for frames; receivers that were
 ///    not ready;
 /// 3. the contexts, when the processing units that so many queue pairs can occupy were in use, and waited for them for
@@ -105,13 +113,15 @@ struct offered_load {
 ///    it is wherever the reads of payload are meant;
 /// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
 ///    The receives, when the responder's check was in use or waited for their descriptors in 92 %, a quarter of it so;
-/// 8. when the processing units were in use and the port was not paused: of these for a quarter of the time for
-///    descriptors of a queue that had been empty, or for its end, the window, unless queue pairs wait for a unit; the
-///    READs under way, where a quarter is for descriptors and queue pairs stand still for READs (2 % of the time),
-///    behind which they fetch them again; the fetch of descriptors, where they wait for those of queues that go on in
-///    half of the time (85 % where there are as many queue pairs as units); the send engine in use for 85 %, with the
-///    units where their own service takes as long; the reads of payload, when the send engine waits for room, and
-///    gather for payload, in half of the time; else the service of a queue pair;
+/// 8. when the processing units were in use, or work waited all of the time for units that the scheduler does not
+/// grant,
+///    and the port was not paused: of these for a quarter of the time for descriptors of a queue that had been empty,
+///    or for its end, the window, unless queue pairs wait for a unit; the READs under way, where a quarter is for
+///    descriptors and queue pairs stand still for READs (2 % of the time), behind which they fetch them again; the
+///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
+///    many queue pairs as units); the send engine in use for 85 %, with the units where their own service takes as
+///    long; the reads of payload, when the send engine waits for room, and gather for payload, in half of the time;
+///    else the service of a queue pair, or the grants of the scheduler;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
 ///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder
 ///    where that is held up for half of the time and they were all being fetched for a quarter, or the receives for

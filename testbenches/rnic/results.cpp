@@ -158,8 +158,9 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
 void print_busiest(const usage_column& usage, double least, std::size_t most) {
   fmt::print("\nin use, % of the time\n");
   std::size_t rows = 0, more = 0;
+  const auto waits = [](const bench::share& s) { return s.memory || s.blocked.empty() ? 0 : s.blocked.front().second; };
   for (const bench::share& s : usage.shares) {  // the most busy first
-    if (s.busy < least) break;
+    if (s.busy < least && waits(s) < least) continue;
     if (++rows > most) {
       ++more;
       continue;

@@ -90,7 +90,7 @@ class completer {
   bool has_engine(const wire::packet& p);
   void handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index, read_part part);
   void handle_atomic(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index);
-  void accept(context& c, qp_runtime& r, std::uint32_t index);
+  void accept(context& c, qp_runtime& r, std::uint32_t index, sim::span_id span);
   bool lacks_data_before(const qp_runtime& r, wire::psn_t psn) const;
   bool acknowledge_before(context& c, qp_runtime& r, wire::psn_t psn);
   void progress(context& c, qp_runtime& r, wire::psn_t unacked);

@@ -72,8 +72,9 @@ void completer::handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, st
   }
   acknowledge_before(c, r, psn);
   if (wire::traits(p.bth.opcode).aeth) take_receives(c, r, psn, p.aeth);
+  const sim::span_id span = f->span;
   if (p.payload_length != 0) scatter_payload(c, r, index, f, psn.since(messages_[index].first_psn) * mtu_of(c));
-  accept(c, r, index);
+  accept(c, r, index, span);
 }
 
 // The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.
@@ -98,16 +99,18 @@ void completer::handle_atomic(context& c, qp_runtime& r, payload::frame_ptr& f, 
   p.payload_length = atomic_bytes;
   std::uint8_t* value = f->data() + p.payload_offset;
   for (unsigned b = 0; b < atomic_bytes; ++b) value[b] = static_cast<std::uint8_t>(p.atomic_original >> (8 * b));
+  const sim::span_id span = f->span;
   scatter_payload(c, r, index, f, 0);
-  accept(c, r, index);
+  accept(c, r, index, span);
 }
 
 // The response packet that was missing of message `index`, the first that waits for its answer.
-void completer::accept(context& c, qp_runtime& r, std::uint32_t index) {
+void completer::accept(context& c, qp_runtime& r, std::uint32_t index, sim::span_id span) {
   message& m = messages_[index];
   ++m.got;
   const wire::psn_t behind = m.missing();
   if (m.answered()) {
+    m.span = span;
     r.reads.came(most_reads(c));
     messages_.answered(r);
   }

@@ -94,7 +94,12 @@ void completions::report(const context& c, const message& m) {
     e.opcode = static_cast<std::uint8_t>(abi::cqe::send_bit | m.opcode);
     e.byte_count = m.read ? m.length : 0;
   }
-  if (sim::seldom(spans_.followed() != nullptr)) e.span = follow(c, m.wqe_index);
+  if (sim::seldom(spans_.followed() != nullptr)) {
+    e.span = follow(c, m.wqe_index);
+  } else if (sim::seldom(m.span != 0)) {
+    spans_.leave(m.span, owner_.name(), "order", owner_.now_ps(), sim::wait::arbitration);
+    e.span = m.span;
+  }
   cqe_.push(e);
   ++completions_;
 }

@@ -45,6 +45,7 @@ struct message {
   bool takes_receive = false;  ///< of the peer (RC, XRC)
   bool local = false;          ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
   bool sent = false;
+  sim::span_id span = 0;  ///< READ, atomic: of the response with which all of its data had come
   std::uint32_t packets() const { return last_psn.since(first_psn) + 1; }
   /// READ: of the first response packet that has not come.
   wire::psn_t missing() const { return first_psn + got; }

@@ -30,8 +30,9 @@ struct resource {
 const std::vector<resource>& known_resources();
 
 /// Parameters and options of `rnic bandwidth` that give more of what limited_by names, with whether they are to be more
-/// or less: "less driver.post_send_ns, less driver.poll_ns". Empty where nothing is known.
-std::string what_gives_more(const std::string& limit);
+/// or less: "less driver.post_send_ns, less driver.poll_ns". Empty where nothing is known. `of_topology`: whose cables
+/// have the rates of the ports.
+std::string what_gives_more(const std::string& limit, bool of_topology);
 
 /// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none, as of
 /// 0.

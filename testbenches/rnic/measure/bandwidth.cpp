@@ -132,7 +132,7 @@ class bandwidth_run {
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
     r.limited_by =
         bench::limited_by(*system_, before, after_, {options_.qps, options_.depth, verb_of(options_.traffic).reads});
-    r.more_by = what_gives_more(r.limited_by);
+    r.more_by = what_gives_more(r.limited_by, network_ != nullptr);
     // A WQE takes more of its queue the more may lie in it, and fewer of them come with a fetch.
     if (options_.traffic.inline_bytes != 0 && r.limited_by.rfind("descriptor fetch", 0) == 0)
       r.more_by += ", less --inline";
@@ -233,14 +233,14 @@ int run_bandwidth(const bandwidth_options& given) {
     result["bidirectional"] = options.bidirectional;
     result["parameters"] = effective;
     result["rows"] = nlohmann::json::array();
-    for (const bandwidth_row& r : rows)
+    const bool told = !is_unreliable(t) || verb_of(t).receives;  // else nobody knows what came
+    for (const bandwidth_row& r : rows) {
       result["rows"].push_back({{"size", r.size},
                                 {"qps", options.qps},
                                 {"depth", options.depth},
                                 {"rx_depth", options.receive_depth},
                                 {"outs", options.reads},
                                 {"messages", r.messages},
-                                {"lost", r.lost},
                                 {"elapsed_ps", r.elapsed},
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
@@ -251,6 +251,8 @@ int run_bandwidth(const bandwidth_options& given) {
                                 {"blocked", blocked_json(r.shares)},
                                 {"kept_waiting", kept_waiting_json(r.shares)},
                                 {"standstills", standstills_json(r.standstills)}});
+      if (told) result["rows"].back()["lost"] = r.lost;
+    }
     add_to(result, experiment.results());
     write_json(options.common.json_file, result);
   }

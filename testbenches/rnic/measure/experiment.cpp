@@ -316,8 +316,8 @@ void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t me
     const std::uint8_t expected =
         i + 1 == bytes ? last_pattern_byte(bytes, message, salt) : pattern_byte(i, message, salt);
     if (data[i] != expected)
-      throw std::runtime_error(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}", message,
-                                           i, bytes, data[i], expected));
+      throw hosts::content_differs(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}",
+                                               message, i, bytes, data[i], expected));
   }
 }
 

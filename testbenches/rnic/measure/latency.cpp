@@ -208,8 +208,10 @@ class latency_run {
   bool completed(end& e, completion_queue& cq, ibv_wc& wc) {
     const int n = e.at->device->wait_cq(&cq, 1, &wc, longest_wait());
     hosts::require(n, "poll_cq");
-    if (n != 0 && wc.status != IBV_WC_SUCCESS) throw hosts::message_failed(wc);
-    return n != 0;
+    if (n == 0 || wc.status == IBV_WC_SUCCESS) return n != 0;
+    // The sender is told what has failed, and ends the run.
+    if (wc.status == IBV_WC_WR_FLUSH_ERR && !is_unreliable(options_.traffic)) e.at->bus->spend_ps(patience);
+    throw hosts::message_failed(wc);
   }
 
   void sent(end& e) {
@@ -347,7 +349,7 @@ class latency_run {
     std::uint64_t found = 0;
     std::memcpy(&found, result, sizeof found);
     if (found != expected)
-      throw std::runtime_error(fmt::format("an atomic found {} in memory instead of {}", found, expected));
+      throw hosts::content_differs(fmt::format("an atomic found {} in memory instead of {}", found, expected));
   }
 
   void keep(std::uint32_t size, const std::vector<sim::time_ps>& samples, const std::vector<sim::span>& kept) {

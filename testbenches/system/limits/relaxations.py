@@ -42,6 +42,7 @@ RELAXED = {
     "completion": {"adapter.completion.cqe_cycles": 0.5},
     "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7,
                          "adapter.requester.processing_units": 2},
+    "scheduler grants": {"adapter.scheduler.grants": 2},
     "window": {"--depth": 2},
     "contexts of shared": {"adapter.responder.srqs.entries": 16},
     "contexts": {"adapter.requester.contexts.entries": 16, "adapter.responder.contexts.entries": 16},
@@ -62,7 +63,7 @@ NEXT = "next"  # one more
 # What these may be at most.
 MOST = {"adapter.pcie.width": 16, "adapter.pcie.dll_efficiency_permille": 1000, "adapter.pcie.generation": 4, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64, "adapter.requester.prefetch_bytes": 1024,
         "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
-        "adapter.requester.processing_units": 32, "adapter.responder.read_gathers": 64, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
+        "adapter.requester.processing_units": 32, "adapter.scheduler.grants": 32, "adapter.responder.read_gathers": 64, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
         "host.posted_data": 2047}
 # Options that are not given.
 DEFAULTS = {"--depth": 128, "--rx-depth": 512, "--outs": 16, "--inline": 0}
@@ -87,7 +88,8 @@ TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask
             {"contexts", "requester send engine"}, {"contexts", "read engine"},  # which stand still for them
             {"atomic unit engine", "order of a queue pair's atomics"},
             {"atomic unit locks", "order of a queue pair's atomics"}, {"atomic unit locks", "atomic unit engine"},
-            {"receives", "receivers not ready"}]
+            {"receives", "receivers not ready"},
+            {"scheduler grants", "processing units"}]  # which are granted
 
 
 def relaxations(named):
@@ -121,7 +123,7 @@ def run(program, arguments):
 
 def unknown_ways(more_by, values):
     """Parts of what is said to give more that are neither a parameter nor an option."""
-    ways = [way.split() for way in more_by.split(", ")]
+    ways = [way.split() for way in more_by.split(", ") if way != "more rate_mbps of the topology"]
     return [" ".join(w) for w in ways if len(w) != 2 or w[0] not in ("more", "less") or
             not (w[1] in values or w[1] in DEFAULTS)]
 

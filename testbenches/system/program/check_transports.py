@@ -71,6 +71,16 @@ def faulty(c):
         # 2048 bytes of payload in frames of 2138 with all that the line carries between them (UD 2146), each second one.
         c.expect(17 < row["goodput_gbps"] < 40 / 2 * 2048 / 2138 * 1.03, arguments, "%.3f Gb/s" % row["goodput_gbps"])
     damage = '[[event]]\ndirection = "a_to_b"\nnth = 3\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\nfield = "pad"\nvalue = 1\n'
+    # A wrong sender's payload passes every check of the adapter.
+    forged = '[[event]]\ndirection = "%s"\nnth = 12\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\npart = "payload"\n'
+    for direction, arguments in (("a_to_b", ["latency", "--verb", "send"]), ("b_to_a", ["latency", "--verb", "read"]),
+                                 ("a_to_b", ["bandwidth", "--verb", "write", "--messages", "12"])):
+        _, _, said = with_plan(forged % direction, *arguments, "--sizes", "3000", status=1)
+        c.expect("--faults damages frames and makes their ICRC right" in said, arguments, said)
+    for verb in ("send", "write_imm"):
+        arguments = ["latency", "--verb", verb, "--sizes", "3000"]
+        _, _, said = with_plan(damage, *arguments, status=1)
+        c.expect("remote_invalid_request" in said, arguments, said)
     for more in ([], ["--bidirectional"], ["--rx-depth", "12"]):
         for verb in ("send", "write_imm", "write"):
             arguments = ["bandwidth", "--verb", verb, "--sizes", "3000", "--messages", "12", "--depth", "4"] + more
@@ -123,7 +133,7 @@ def larger_messages(c):
         result, _, _ = c.run(["bandwidth", "--messages", "90", "--qps", "3"] + arguments)
         if result is None:
             continue
-        c.expect(all(r["lost"] == 0 for r in result["rows"]), arguments, "something is lost on a good cable")
+        c.expect(all(r.get("lost", 0) == 0 for r in result["rows"]), arguments, "something is lost on a good cable")
         if "--sizes" not in arguments:
             c.expect([r["size"] for r in result["rows"]][-1] == 512, arguments, "sizes of datagrams end at the MTU")
 
@@ -140,8 +150,10 @@ def what_is_lost(c):
             continue
         lost, dropped = sum(r["lost"] for r in result["rows"]), result["faults"]["a_to_b"]["drop"]
         c.expect(dropped > 50 and lost == dropped, arguments, "%d messages are lost, %d frames" % (lost, dropped))
-        # WRITEs have no receives that could be counted.
-    c.run(["bandwidth", "--transport", "uc", "--verb", "write", "--sizes", "64", "--messages", "500", "--faults", plan])
+    # WRITEs have no receives that could be counted.
+    arguments = ["bandwidth", "--transport", "uc", "--verb", "write", "--sizes", "64", "--messages", "500", "--faults", plan]
+    result, _, _ = c.run(arguments)
+    c.expect(result and "lost" not in result["rows"][0], arguments, "what nobody knows is told")
     for transport, verb in (("uc", "write"), ("uc", "send"), ("ud", "send")):
         arguments = ["latency", "--transport", transport, "--verb", verb, "--sizes", "64", "--faults", plan]
         _, _, text = c.run(arguments, 1)
