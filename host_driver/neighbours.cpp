@@ -18,9 +18,13 @@ constexpr std::uint8_t hops_on_link = 255, hops_of_echo = 64;
 constexpr std::uint32_t flag_solicited = 1u << 30, flag_override = 1u << 29;
 constexpr mac_address broadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
+constexpr gid_bytes every_node{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+
 bool unspecified(const gid_bytes& g) {
   return std::all_of(g.begin(), g.end(), [](std::uint8_t b) { return b == 0; });
 }
+
+bool is_link_local(const gid_bytes& g) { return g[0] == 0xfe && (g[1] & 0xc0) == 0x80; }
 
 }  // namespace
 
@@ -186,7 +190,7 @@ void neighbours::receive_ipv6(const packet& p) {
   } else if (icmp[0] == icmp6_advertisement) {
     receive_advertisement(p, to, icmp, length);
   } else if (icmp[0] == icmp6_echo_request) {
-    answer_echo6(p, to, icmp, length);
+    answer_echo6(p, from, to, icmp, length);
   } else {
     ++counters_.unknown;
   }
@@ -208,10 +212,9 @@ void neighbours::receive_solicitation(const packet& p, const gid_bytes& from, co
   }
   ++counters_.solicitations;
   if (source) learn(from, *source);
-  constexpr gid_bytes all_nodes{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   packet link = p;
-  if (detection) link.from = *implied_mac(all_nodes);
-  send_icmp6(link, target, detection ? all_nodes : from, hops_on_link,
+  if (detection) link.from = *implied_mac(every_node);
+  send_icmp6(link, target, detection ? every_node : from, hops_on_link,
              build_neighbour(icmp6_advertisement, flag_override | (detection ? 0 : flag_solicited), target, own_));
 }
 
@@ -231,15 +234,36 @@ void neighbours::receive_advertisement(const packet& p, const gid_bytes& to, con
   learn(gid_at(icmp + 8), mac ? *mac : p.from);
 }
 
-void neighbours::answer_echo6(const packet& p, const gid_bytes& to, const std::uint8_t* icmp, std::size_t length) {
-  if (!ours(to, p.vlan)) {
+/// The own address to answer from what was asked of a group: one that reaches as far as the asker's (RFC 6724, 5, rule
+/// 2), else any. Nothing: the group is not ours.
+std::optional<gid_bytes> neighbours::answers_for(const gid_bytes& group, const gid_bytes& asker,
+                                                 std::uint16_t vlan) const {
+  bool member = false;
+  std::optional<gid_bytes> best;
+  for (const own_address& a : addresses_) {
+    if (a.vlan != vlan || is_ipv4(a.id)) continue;
+    member = member || group == every_node || group == solicited_node(a.id);
+    if (!best || (is_link_local(*best) != is_link_local(asker) && is_link_local(a.id) == is_link_local(asker)))
+      best = a.id;
+  }
+  return member ? best : std::nullopt;
+}
+
+void neighbours::answer_echo6(const packet& p, const gid_bytes& from, const gid_bytes& to, const std::uint8_t* icmp,
+                              std::size_t length) {
+  if (unspecified(from) || is_multicast(from)) {  // nobody to answer
+    ++counters_.malformed;
+    return;
+  }
+  const auto own = ours(to, p.vlan) ? std::optional(to) : answers_for(to, from, p.vlan);
+  if (!own) {
     ++counters_.not_for_us;
     return;
   }
   ++counters_.echo6_requests;
   std::vector<std::uint8_t> reply(icmp, icmp + length);
   reply[0] = icmp6_echo_reply;
-  send_icmp6(p, to, gid_at(p.data + 8), hops_of_echo, std::move(reply));
+  send_icmp6(p, *own, from, hops_of_echo, std::move(reply));
 }
 
 void neighbours::send_icmp6(const packet& link, const gid_bytes& from, const gid_bytes& to, std::uint8_t hops,

@@ -20,9 +20,11 @@ class frame_output_if {
   virtual void transmit(const std::uint8_t* frame, std::size_t length) = 0;
 };
 
-/// Answers for the addresses of one port, and finds out the MAC addresses of others. It has no time of its own: who
-/// calls solicit() waits and asks again. Everything that comes in is taken as hostile: what is cut short, has a wrong
-/// checksum or length, or is not for one of the addresses is counted and dropped.
+/// Answers for the addresses of one port, and finds out the MAC addresses of others. Echo requests are answered that
+/// are for an address, or for an IPv6 group that it has without joining one (ff02::1, solicited-node); those for a
+/// broadcast address or a group of IPv4 are not (sysctl net.ipv4.icmp_echo_ignore_broadcasts). It has no time of its
+/// own: who calls solicit() waits and asks again. Everything that comes in is taken as hostile: what is cut short, has
+/// a wrong checksum or length, or is not for one of the addresses is counted and dropped.
 class neighbours {
  public:
   static constexpr std::uint16_t untagged = 0xffff;
@@ -66,12 +68,14 @@ class neighbours {
     std::size_t length = 0;
   };
   bool ours(const gid_bytes& address, std::uint16_t vlan) const;
+  std::optional<gid_bytes> answers_for(const gid_bytes& group, const gid_bytes& asker, std::uint16_t vlan) const;
   void receive_arp(const packet& p);
   void receive_ipv4(const packet& p);
   void receive_ipv6(const packet& p);
   void receive_solicitation(const packet& p, const gid_bytes& from, const std::uint8_t* icmp, std::size_t length);
   void receive_advertisement(const packet& p, const gid_bytes& to, const std::uint8_t* icmp, std::size_t length);
-  void answer_echo6(const packet& p, const gid_bytes& to, const std::uint8_t* icmp, std::size_t length);
+  void answer_echo6(const packet& p, const gid_bytes& from, const gid_bytes& to, const std::uint8_t* icmp,
+                    std::size_t length);
   void learn(const gid_bytes& address, const mac_address& mac);
   void send(const mac_address& to, std::uint16_t vlan, std::uint8_t priority, std::uint16_t type,
             const std::vector<std::uint8_t>& body);

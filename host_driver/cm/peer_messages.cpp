@@ -258,6 +258,12 @@ void connection_manager::establish(connection& c, const contents& m) {
 
 void connection_manager::take_dreq(const address& from, const contents& m, std::uint64_t now_ps) {
   connection* c = named(from, m);
+  // Both numbers may be those of a connection by chance; of another queue pair it is none of this one's, and nobody is
+  // answered (IBA volume 1, 12.9.8; core/cm.c:cm_dreq_handler). In whatever state, also when it is over.
+  if (c != nullptr && m.remote_qpn != c->local_qpn) {
+    ++count_.unknown_id;
+    return;
+  }
   if (c == nullptr || c->at == state::timewait) {  // it has ended here: the peer may forget it too
     ++(c == nullptr ? count_.unknown_id : count_.duplicates);
     contents answer;

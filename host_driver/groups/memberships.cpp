@@ -34,11 +34,28 @@ bool memberships::is_reported(const gid_bytes& group) {
 /// A random time up to this one.
 std::uint64_t memberships::within(std::uint64_t ps) { return ps == 0 ? 0 : random_() % ps; }
 
+/// The limit is one of what programs join; an address brings its group with it.
+bool memberships::has_room_for(const gid_bytes& group) const {
+  const auto of_an_address = [](const gid_bytes& g) {
+    constexpr gid_bytes prefix{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
+    return std::equal(prefix.begin(), prefix.begin() + 13, g.begin());
+  };
+  const auto counted =
+      std::count_if(members_.begin(), members_.end(), [&](const auto& m) { return !of_an_address(m.first); });
+  return of_an_address(group) || is_member(group) || static_cast<std::size_t>(counted) < most_groups;
+}
+
 int memberships::join(const gid_bytes& group, std::uint64_t now_ps) {
   if (!is_multicast(group)) return -EINVAL;
-  if (members_.count(group) == 0 && members_.size() == most_groups) return -ENOBUFS;
+  if (!has_room_for(group)) return -ENOBUFS;
   member& m = members_[group];
   if (m.users++ != 0 || !is_reported(group)) return 0;
+  announce(group, m, now_ps);
+  tick(now_ps);
+  return 0;
+}
+
+void memberships::announce(const gid_bytes& group, member& m, std::uint64_t now_ps) {
   protocol& p = of(group);
   p.left.erase(group);
   if (is_old(p, now_ps)) {
@@ -48,8 +65,12 @@ int memberships::join(const gid_bytes& group, std::uint64_t now_ps) {
     m.changes_left = p.robustness;
     announce_changes(p, now_ps);
   }
+}
+
+void memberships::report_again(std::uint64_t now_ps) {
+  for (auto& [group, m] : members_)
+    if (is_reported(group)) announce(group, m, now_ps);
   tick(now_ps);
-  return 0;
 }
 
 int memberships::leave(const gid_bytes& group, std::uint64_t now_ps) {
@@ -58,16 +79,28 @@ int memberships::leave(const gid_bytes& group, std::uint64_t now_ps) {
   if (--at->second.users != 0) return 0;
   const bool reporter = at->second.reporter;
   members_.erase(at);
-  if (!is_reported(group)) return 0;
+  renounce(group, reporter, now_ps);
+  tick(now_ps);
+  return 0;
+}
+
+void memberships::leave_all(std::uint64_t now_ps) {
+  std::map<gid_bytes, member> gone;
+  gone.swap(members_);
+  for (const auto& [group, m] : gone) renounce(group, m.reporter, now_ps);
+  tick(now_ps);
+}
+
+/// `reporter`: of older versions only the last one to report says that it leaves (RFC 2236, 3).
+void memberships::renounce(const gid_bytes& group, bool reporter, std::uint64_t now_ps) {
+  if (!is_reported(group)) return;
   protocol& p = of(group);
   if (is_old(p, now_ps)) {
     if (reporter) send_old(old_message::leave, group);
-    return 0;
+    return;
   }
   p.left[group] = p.robustness;
   announce_changes(p, now_ps);
-  tick(now_ps);
-  return 0;
 }
 
 void memberships::announce_changes(protocol& p, std::uint64_t now_ps) {

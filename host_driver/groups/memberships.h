@@ -31,11 +31,17 @@ class memberships {
   memberships(const interface_addresses& own, frame_output_if& out, igmp_version version = igmp_version::by_querier,
               std::uint64_t seed = 1);
 
-  /// One more user of a group. 0; -EINVAL for what is none, -ENOBUFS when there are too many. The groups of all hosts
-  /// (224.0.0.1, ff02::1) and IPv6 groups of this interface only are not reported.
+  /// One more user of a group. 0; -EINVAL for what is none, -ENOBUFS when there are too many, beside those of the
+  /// interface's own addresses (solicited-node). The groups of all hosts (224.0.0.1, ff02::1) and IPv6 groups of this
+  /// interface only are not reported.
   int join(const gid_bytes& group, std::uint64_t now_ps);
   /// -EADDRNOTAVAIL: it is no member.
   int leave(const gid_bytes& group, std::uint64_t now_ps);
+  /// The interface goes: it leaves all groups, in one report of each protocol. Who does not tick() afterwards says it
+  /// once.
+  void leave_all(std::uint64_t now_ps);
+  /// The cable has another end: every group is reported as if it were joined now (net/ipv6/mcast.c:ipv6_mc_up).
+  void report_again(std::uint64_t now_ps);
   bool is_member(const gid_bytes& group) const { return members_.count(group) != 0; }
   /// A frame that came to the interface. False: it is none of these protocols.
   bool receive(const std::uint8_t* frame, std::size_t length, std::uint64_t now_ps);
@@ -70,7 +76,10 @@ class memberships {
   protocol& of(const gid_bytes& group) { return is_ipv4(group) ? igmp_ : mld_; }
   bool is_old(const protocol& p, std::uint64_t now_ps) const;
   static bool is_reported(const gid_bytes& group);
+  bool has_room_for(const gid_bytes& group) const;
   std::uint64_t within(std::uint64_t ps);
+  void announce(const gid_bytes& group, member& m, std::uint64_t now_ps);
+  void renounce(const gid_bytes& group, bool reporter, std::uint64_t now_ps);
   void announce_changes(protocol& p, std::uint64_t now_ps);
   void send_changes(protocol& p);
   void send_current(protocol& p);

@@ -2,6 +2,7 @@
 #include "host_driver/workloads/workload_run.h"
 
 #include <algorithm>
+#include <array>
 #include <systemc>
 #include <utility>
 
@@ -46,14 +47,25 @@ void workload_run::program(unsigned host) {
   // A file of frames, and faults that a run's programs look at, have all hosts at one time.
   if (host == 0 && system_.config().capture.empty() && !system_.config().sides) system_.run_apart();
   workloads_.start(host, times_);
-  sc_core::sc_process_handle watching;
-  if (host == 0 && listeners_.goes_on) watching = sc_core::sc_spawn([this] { watch(); });
+  std::array<sc_core::sc_process_handle, 2> beside;
+  if (host == 0 && listeners_.goes_on) beside[0] = sc_core::sc_spawn([this] { watch(); });
+  if (host == 0 && listeners_.drains && length_.duration != 0)
+    beside[1] = sc_core::sc_spawn([this] { wait_for_drain(); });
   workloads_.join(host);
   end_ = std::max(end_, system_.now_ps());
   system_.wait_until(system_.now_ps());
-  if (watching.valid() && !watching.terminated()) sc_core::wait(watching.terminated_event());
-  system_.wait_until(system_.now_ps() + system_.lookahead());
+  system_.wait_until(system_.now_ps() + system_.lookahead());  // then all hosts are at that time
   system_.meet();
+  if (host == 0 && listeners_.ends) listeners_.ends();
+  for (sc_core::sc_process_handle& process : beside)
+    if (process.valid() && !process.terminated()) sc_core::wait(process.terminated_event());
+  system_.meet();
+}
+
+/// Not at its end: which program has seen that by then would be a matter of who is the first to run.
+void workload_run::wait_for_drain() {
+  system_.wait_until(times_.end - 1);
+  listeners_.drains();
 }
 
 void workload_run::watch() {

@@ -26,6 +26,11 @@ struct run_listeners {
   std::function<void(const workload_times&)> begins;
   /// Now and then in between.
   std::function<void(sim::time_ps since_begin)> goes_on;
+  /// Right before run_length::duration is over, and all hosts are at that time: what is under way is not drained yet.
+  /// Not without a duration.
+  std::function<void()> drains;
+  /// All programs have ended, and all hosts are at one time.
+  std::function<void()> ends;
 };
 
 /// One for a network, which runs once.
@@ -48,6 +53,7 @@ class workload_run {
  private:
   void program(unsigned host);
   void watch();
+  void wait_for_drain();
 
   hosts::network& system_;
   run_length length_;

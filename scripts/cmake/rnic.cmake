@@ -211,6 +211,7 @@ function(rnic_test label name)
   if(TARGET sanitized_tests)
     add_dependencies(sanitized_tests ${name})
     target_link_libraries(${name} PRIVATE rnic_warnings_of_gcc)
+    target_compile_options(${name} PRIVATE -O0)  # to optimise a test takes Clang longer than to run it, with sanitizers
   endif()
   if(rnic_lto)
     target_link_options(${name} PRIVATE -fno-lto)

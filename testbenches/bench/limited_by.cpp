@@ -305,11 +305,16 @@ class limit_finder {
     const double least = busiest.part / (1 + closely);
     if (is_fetched(busiest.name)) return with_processor(busiest.name, least);
     if (!is_resource || !group_of(busiest.name).empty()) return busiest.name;
-    std::vector<std::string> kinds{kind_of(busiest.name)};
+    // Lines of a network have rates of their own.
+    const bool of_network = system_.neighbour(0).rfind("switch", 0) == 0;
+    const auto kind_in = [of_network](const std::string& name) {
+      return of_network && name.rfind("wire", 0) == 0 ? name : kind_of(name);
+    };
+    std::vector<std::string> kinds{kind_in(busiest.name)};
     std::string all = busiest.name;
     for (const share& s : shares_) {
       if (s.busy < std::max(least, saturated)) break;
-      const std::string kind = kind_of(s.name);
+      const std::string kind = kind_in(s.name);
       if (is_read_engine(s.name) && kind == kinds.front() && side_of(s.name) == side_of(busiest.name))
         all = s.name + all.substr(busiest.name.size());
       if (!group_of(s.name).empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;

@@ -192,6 +192,12 @@ void play_groups(input in) {
       case 2:
         go_on(now + in.u16() * 10 * ps_per_ms);
         break;
+      case 6:
+        member.report_again(now);
+        break;
+      case 7:
+        member.leave_all(now);
+        break;
       default: {
         const auto frame = frame_of(in);
         member.receive(frame.data(), frame.size(), now);

@@ -162,7 +162,7 @@ def link_seeds():
         bytes([port, 2, len(unit)]) + unit + b"\0\0" + wait for unit in (lacpdu, marker, lacpdu) for port in (0, 1))
     for version in range(3):
         joins = bytes([0, 1, 1, 3, 0, 1, 0, 2]) + b"".join(heard(3, kind, q) + b"\2" + wait for kind, q in queries)
-        yield f"groups_{version}", bytes([0, version, 1]) + joins + bytes([1, 1, 1, 3]) + b"\2" + wait
+        yield f"groups_{version}", bytes([0, version, 1]) + joins + bytes([1, 1, 1, 3]) + b"\6\2" + wait + b"\7\2" + wait
 
 
 def plan_seeds():

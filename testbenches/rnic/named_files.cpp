@@ -19,11 +19,15 @@ struct {
   std::vector<fs::path> read, written;
 } named;
 
+/// Of a file that need not be there: its folder's own name is found out only where the name begins with one.
+fs::path whole_name(const fs::path& file) {
+  std::error_code ignored;
+  return fs::weakly_canonical(fs::absolute(bench::link_target(file), ignored), ignored);
+}
 /// As they are named, or by other names or links.
 bool is_one(const fs::path& a, const fs::path& b) {
   std::error_code ignored;
-  return fs::equivalent(a, b, ignored) ||
-         fs::weakly_canonical(bench::link_target(a), ignored) == fs::weakly_canonical(bench::link_target(b), ignored);
+  return fs::equivalent(a, b, ignored) || whole_name(a) == whole_name(b);
 }
 bool has(const std::vector<fs::path>& all, const fs::path& one) {
   return std::any_of(all.begin(), all.end(), [&one](const fs::path& p) { return is_one(p, one); });

@@ -31,7 +31,7 @@ sample_summary summarise(const std::vector<sim::time_ps>& samples) {
   s.typical_sample = order[(s.count - 1) / 2];
   s.minimum = samples[order.front()];
   s.typical = samples[s.typical_sample];
-  s.p99 = samples[order[(s.count - 1) * 99 / 100]];
+  s.p99 = samples[order[(s.count * 99 + 99) / 100 - 1]];  // the nearest rank, as latency_record::quantile()
   s.maximum = samples[order.back()];
   s.sum = std::accumulate(samples.begin(), samples.end(), std::uint64_t{0});
   return s;
@@ -235,11 +235,14 @@ void write_json(const std::string& file, const nlohmann::json& results) {
 }
 
 nlohmann::json run_header(const char* command, const common_options& options) {
-  return {{"command", command},
-          {"version", rnic::version()},
-          {"profile", options.profile},
-          {"seed", options.seed},
-          {"set", options.assignments}};
+  nlohmann::json header = {{"command", command},
+                           {"version", rnic::version()},
+                           {"profile", options.profile},
+                           {"seed", options.seed},
+                           {"set", options.assignments}};
+  if (!options.traffic_classes.empty()) header["traffic_class"] = options.traffic_classes;
+  if (!options.ttl.empty()) header["ttl"] = options.ttl;
+  return header;
 }
 
 namespace {

@@ -97,7 +97,7 @@ void completions::report(const context& c, const message& m) {
   if (sim::seldom(spans_.followed() != nullptr)) {
     e.span = follow(c, m.wqe_index);
   } else if (sim::seldom(m.span != 0)) {
-    spans_.leave(m.span, owner_.name(), "order", owner_.now_ps(), sim::wait::arbitration);
+    spans_.leave(m.span, owner_.name(), "payload write", owner_.now_ps(), sim::wait::pcie);
     e.span = m.span;
   }
   cqe_.push(e);

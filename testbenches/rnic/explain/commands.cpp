@@ -19,8 +19,8 @@ void add_explain(command_line& line) {
   command
       .add_option(
           "--metric", o.metric,
-          "Number of the result that is looked at, with * for any text, as all.latency.p99 (default: the rate,\n"
-          "and of latency the typical one of the first size)")
+          "Number of the result that is looked at, with * for any text, as all.latency.p99; one number must fit\n"
+          "(default: the rate, and of latency the typical one of the first size)")
       ->type_name("FIELD");
   command.add_option("--set", o.assignments, "Change one parameter, as the command of the run takes it; repeatable")
       ->type_name("PATH=VALUE")

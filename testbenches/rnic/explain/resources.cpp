@@ -115,7 +115,7 @@ const std::vector<resource>& known_resources() {
 namespace {
 
 /// Of one resource: adds to `all`.
-void add_ways(const std::string& limit, bool of_topology, std::vector<std::string>& all) {
+void add_ways(const std::string& limit, const line_rates& rates, std::vector<std::string>& all) {
   // What a name of limited_by begins with, and the resources that give more of it. The first that fits counts.
   static const std::vector<std::pair<const char*, std::vector<const char*>>> names{
       {"window", {"window"}},
@@ -151,12 +151,12 @@ void add_ways(const std::string& limit, bool of_topology, std::vector<std::strin
       {"responder history memory", {"ports of memories"}},
       {"responder srq memory", {"ports of memories"}},
   };
-  const auto add = [&all, of_topology](const resource& r) {
+  const auto add = [&](const resource& r) {
     for (const resource_knob& k : r.knobs) {
       const std::string path = k.path;
       if (path.rfind("workload.", 0) == 0 || path.rfind("topology.", 0) == 0) continue;  // not of rnic bandwidth
-      if (of_topology && path == "adapter.port.rate_mbps") {  // a cable of the topology says it
-        all.push_back("more rate_mbps of the topology");
+      if (rates && path == "adapter.port.rate_mbps") {
+        all.push_back("more " + rates(limit));
         continue;
       }
       all.push_back((k.how == resource_knob::way::less ? "less " : "more ") + path);
@@ -174,13 +174,13 @@ void add_ways(const std::string& limit, bool of_topology, std::vector<std::strin
 
 }  // namespace
 
-std::string what_gives_more(const std::string& limit, bool of_topology) {
+std::string what_gives_more(const std::string& limit, const line_rates& rates) {
   if (limit.rfind("time-outs", 0) == 0)
     return "fewer losses (--faults, drop_overflow of ports); a shorter ack_timeout of the workload";
   std::vector<std::string> all;
   for (std::size_t at = 0; at < limit.size();) {  // "A and B": more of both
     const std::size_t end = std::min(limit.find(" and ", at), limit.size());
-    add_ways(limit.substr(at, end - at), of_topology, all);
+    add_ways(limit.substr(at, end - at), rates, all);
     at = end + (end < limit.size() ? 5 : 0);
   }
   return fmt::format("{}", fmt::join(all, ", "));

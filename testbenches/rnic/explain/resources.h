@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@ namespace rnic::program {
 
 /// A number that gives more of a resource.
 struct resource_knob {
-  /// A parameter; "--depth": an option of `rnic bandwidth`; "workload.depth": a field of each workload.
+  /// A parameter; "--depth": an option of `rnic bandwidth`; "workload.depth": a field of each workload;
+  /// "topology.rate_mbps": of every cable of the network, also of trunks and of [[cable]].
   const char* path;
   enum class way : std::uint8_t {
     less,    ///< a cost: less of it
@@ -29,10 +31,11 @@ struct resource {
 /// Of both adapters, hosts and the wire.
 const std::vector<resource>& known_resources();
 
+/// Of a network: what says the rate of a line, "wire, h1 to s1". Empty: the ports' own parameter.
+using line_rates = std::function<std::string(const std::string& line)>;
 /// Parameters and options of `rnic bandwidth` that give more of what limited_by names, with whether they are to be more
-/// or less: "less driver.post_send_ns, less driver.poll_ns". Empty where nothing is known. `of_topology`: whose cables
-/// have the rates of the ports.
-std::string what_gives_more(const std::string& limit, bool of_topology);
+/// or less: "less driver.post_send_ns, less driver.poll_ns". Empty where nothing is known.
+std::string what_gives_more(const std::string& limit, const line_rates& rates = {});
 
 /// The value that is nearest to `percent` more (for a cost: less), but not the same; nothing where there is none, as of
 /// 0.

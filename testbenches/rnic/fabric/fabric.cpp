@@ -124,10 +124,7 @@ class fabric_run {
     // Behind end_ there is what was under way at the deadline; it is in the counters.
     if (file_.duration_us == 0) used.at = used_before_.at + (end_ - begin_);
     results_["ports"] = ports_json(*network_, increase(before_, counters()), used.at - used_before_.at);
-    results_["standstills"] = nlohmann::json::array();
-    for (const hosts::standstill& s : standstills_)
-      results_["standstills"].push_back(
-          {{"ways", s.ways}, {"priority", s.priority}, {"since_us", to_us(s.since - std::min(s.since, begin_))}});
+    results_["standstills"] = deadlocks_json(standstills_, begin_);
     if (!standstills_.empty()) ok_ = false;
     results_["head_of_line_blocking"] = nlohmann::json::array();
     for (const auto& [where, count] : blocked_) {
@@ -192,9 +189,7 @@ void fabric_run::print() const {
       fmt::print("\nhead-of-line blocking: flow {} from {} to {} was stopped {:.0f} % of the time by the queue of {}\n",
                  b["flow"].get<std::string>(), b["from"].get<std::string>(), b["to"].get<std::string>(),
                  100 * b["part"].get<double>(), b["behind"].get<std::string>());
-  for (const hosts::standstill& s : standstills_)
-    fmt::print("\ndeadlock: {} wait for each other in priority {} since {} us\n", fmt::join(s.ways, ", "), s.priority,
-               microseconds(s.since - std::min(s.since, begin_)));
+  print_deadlocks(standstills_, begin_);
   print_busiest(usage_);
   if (r.contains("trace")) print_trace(r["trace"]);
   if (r.contains("wave")) print_wave(r["wave"]);

@@ -105,6 +105,20 @@ void print_flows(const nlohmann::json& flows) {
                f["goodput_gbps"].get<double>(), us_of(f, "typical"), us_of(f, "p99"), us_of(f, "max"), remark(f));
 }
 
+nlohmann::json deadlocks_json(const std::vector<hosts::standstill>& found, sim::time_ps begin) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const hosts::standstill& s : found)
+    all.push_back(
+        {{"ways", s.ways}, {"priority", s.priority}, {"since_us", to_us(s.since - std::min(s.since, begin))}});
+  return all;
+}
+
+void print_deadlocks(const std::vector<hosts::standstill>& found, sim::time_ps begin) {
+  for (const hosts::standstill& s : found)
+    fmt::print("\ndeadlock: {} wait for each other in priority {} since {} us\n", fmt::join(s.ways, ", "), s.priority,
+               microseconds(s.since - std::min(s.since, begin)));
+}
+
 nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fabric::network_switch& of,
                         const nlohmann::json& increased, sim::time_ps took) {
   nlohmann::json all = nlohmann::json::array();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "host_driver/hosts/network.h"
 #include "model/sim/types.h"
@@ -18,6 +19,10 @@ nlohmann::json flows_json(const bench::flow_set& flows, const fabric::topology& 
 /// Of the bytes of all, in the time from when the first of them began to when the last one ended, or to `end`. Gb/s.
 double goodput_of_all(const bench::flow_set& flows, sim::time_ps end);
 void print_flows(const nlohmann::json& flows);
+
+/// Rings of pauses that stood still, "since_us" of `begin`.
+nlohmann::json deadlocks_json(const std::vector<hosts::standstill>& found, sim::time_ps begin);
+void print_deadlocks(const std::vector<hosts::standstill>& found, sim::time_ps begin);
 
 /// Each port of a switch, by what counters have `increased` in the time `took`, with the longest of its queues ever.
 nlohmann::json ports_json(hosts::network& network, const nlohmann::json& increased, sim::time_ps took);

@@ -132,7 +132,10 @@ class bandwidth_run {
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
     r.limited_by =
         bench::limited_by(*system_, before, after_, {options_.qps, options_.depth, verb_of(options_.traffic).reads});
-    r.more_by = what_gives_more(r.limited_by, network_ != nullptr);
+    if (network_ == nullptr)
+      r.more_by = what_gives_more(r.limited_by);
+    else
+      r.more_by = what_gives_more(r.limited_by, [this](const std::string& line) { return rate_of(line); });
     // A WQE takes more of its queue the more may lie in it, and fewer of them come with a fetch.
     if (options_.traffic.inline_bytes != 0 && r.limited_by.rfind("descriptor fetch", 0) == 0)
       r.more_by += ", less --inline";
@@ -142,6 +145,21 @@ class bandwidth_run {
     r.cost = {now.ticks - spent.ticks, now.activations - spent.activations};
     rows_.push_back(r);
     progress_->at(rows_.size());
+  }
+
+  /// The field of the topology that says the rate of a line.
+  std::string rate_of(const std::string& line) const {
+    const fabric_file& file = network_->file;
+    if (file.kind == "custom") return "rate_mbps of its cable";
+    const std::vector<std::string>& switches = file.shape.switches();
+    const std::string ends = line.substr(0, line.find(" at port"));
+    const auto is_end = [&ends](const std::string& name) {
+      const std::string behind = " to " + name;
+      return ends.rfind("wire, " + name + " to ", 0) == 0 ||
+             (ends.size() > behind.size() && ends.compare(ends.size() - behind.size(), behind.size(), behind) == 0);
+    };
+    const bool is_trunk = std::count_if(switches.begin(), switches.end(), is_end) == 2;
+    return is_trunk ? "trunk_rate_mbps of the topology" : "rate_mbps of the topology";
   }
 
   /// What was lost is no goodput.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "host_driver/hosts/huge_pages.h"
 #include "host_driver/hosts/network.h"
@@ -76,12 +79,18 @@ class experiment_run {
     listeners.onlooker = watch ? watch->onlooker() : nullptr;
     listeners.begins = [this, &watch, &wave](const workloads::workload_times& t) {
       if (file_.duration_us == 0) network_->end_when_stuck();
+      begin_ = t.begin;
       before_ = statistics_json(network_->statistics());
       used_before_ = bench::measure_utilisation(*network_);
       if (watch) watch->begin(t.begin);
       if (wave) wave->begin();
     };
-    listeners.goes_on = [this, &shown](sim::time_ps since) { shown.at(done(since)); };
+    listeners.goes_on = [this, &shown](sim::time_ps since) {
+      look_for_deadlocks();
+      shown.at(done(since));
+    };
+    listeners.drains = [this] { measured_ = look(); };
+    listeners.ends = [this] { ended_ = look(); };
     workloads::workload_run workloads(network, file_.workloads, length, file_.common, config.middle.seed, listeners);
     workloads_ = &workloads;
     workloads.run();
@@ -111,27 +120,52 @@ class experiment_run {
     return completed;
   }
 
+  /// What is counted, at one time.
+  struct state {
+    nlohmann::json statistics;
+    bench::utilisation used;
+  };
+  state look() const { return {statistics_json(network_->statistics()), bench::measure_utilisation(*network_)}; }
+
+  void look_for_deadlocks() {
+    for (hosts::standstill& s : network_->look_for_standstills()) {
+      const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
+      if (std::none_of(deadlocks_.begin(), deadlocks_.end(), same)) deadlocks_.push_back(std::move(s));
+    }
+  }
+
+  /// Ports and resources are of the time in which workloads send. One that the number of messages ends has drained by
+  /// then, unless nobody acknowledges them.
+  state& measured() {
+    if (measured_) return *measured_;
+    bool unanswered = false;
+    for (std::size_t i = 0; i < workloads_->workloads().size(); ++i)
+      unanswered |= workloads_->workloads()[i].unreliable();
+    measured_ = ended_;
+    if (!unanswered) measured_->used.at = used_before_.at + (workloads_->end() - workloads_->times().begin);
+    return *measured_;
+  }
+
   void keep(std::uint64_t seed) {
     const sim::time_ps took = workloads_->end() - workloads_->times().begin;
-    results_["experiment"] = {{"hosts", file_.shape.hosts()},
-                              {"switches", file_.shape.switches()},
-                              {"seed", seed},
-                              {"warm_up_us", file_.warm_up_us},
-                              {"simulated_us", to_us(took)}};
+    const state& used = measured();
+    const sim::time_ps counted = used.used.at - used_before_.at;
+    results_["experiment"] = {
+        {"hosts", file_.shape.hosts()},   {"switches", file_.shape.switches()}, {"seed", seed},
+        {"warm_up_us", file_.warm_up_us}, {"simulated_us", to_us(took)},        {"counted_us", to_us(counted)}};
     results_["workloads"] = workloads_json(workloads_->workloads(), file_.shape, workloads_->times());
     results_["all"] = sum_json(workloads_->workloads(), workloads_->times());
     for (const nlohmann::json& w : results_["workloads"]) ok_ &= !w.contains("failure");
-    const nlohmann::json increased = increase(before_, statistics_json(network_->statistics()));
-    results_["ports"] = ports_json(*network_, increased, took);
+    results_["ports"] = ports_json(*network_, increase(before_, used.statistics), counted);
+    results_["standstills"] = deadlocks_json(deadlocks_, begin_);
+    ok_ &= deadlocks_.empty();
     for (const auto& cable : network_->fault_cables())
       if (cable->faults() != nullptr) {
         results_["faults"].push_back(faults_json(*cable->faults(), workloads_->end()));
         results_["faults"].back()["port"] = cable->port();
       }
-    results_["counters"] = increased;
-    bench::utilisation used = bench::measure_utilisation(*network_);
-    used.at = used_before_.at + took;
-    usage_ = {0, bench::shares_between(used_before_, used), bench::standstills_between(used_before_, used)};
+    results_["counters"] = increase(before_, ended_.statistics);
+    usage_ = {0, bench::shares_between(used_before_, used.used), bench::standstills_between(used_before_, used.used)};
     put_usage(results_, usage_);
     results_["parameters"] = effective_;
     for (const hosts::network_config::host_setting& s : file_.host_parameters)
@@ -146,6 +180,10 @@ class experiment_run {
   bench::utilisation used_before_;
   usage_column usage_;
   nlohmann::json before_, results_;
+  std::optional<state> measured_;
+  state ended_;
+  sim::time_ps begin_ = 0;
+  std::vector<hosts::standstill> deadlocks_;
   bool ok_ = true;
 };
 
@@ -158,6 +196,7 @@ void experiment_run::print() const {
     fmt::print("\n");
     print_ports(results_["ports"]);
   }
+  print_deadlocks(deadlocks_, begin_);
   print_busiest(usage_);
   if (results_.contains("trace")) print_trace(results_["trace"]);
   if (results_.contains("wave")) print_wave(results_["wave"]);

@@ -29,10 +29,26 @@ using workloads::is_told_by_receives;
 using workloads::measure;
 using workloads::measured;
 
-nlohmann::json to_json(const measured& m, const workloads::latency_record& latencies, bool told) {
+/// What is known of the messages of a workload, or of several.
+struct knowledge {
+  bool losses = false;  ///< receives tell of them
+  bool sent = false;    ///< of some nobody knows what came
+  void add(const workloads::workload& w) {
+    losses |= is_told_by_receives(w);
+    sent |= w.unreliable() && !is_told_by_receives(w);
+  }
+};
+knowledge known_of(const workloads::workload& w) {
+  knowledge k;
+  k.add(w);
+  return k;
+}
+
+nlohmann::json to_json(const measured& m, const workloads::latency_record& latencies, const knowledge& known) {
   nlohmann::json j = {{"offered", m.offered},  {"completed", m.completed}, {"unfinished", m.unfinished},
                       {"rate_mpps", m.mpps()}, {"goodput_gbps", m.gbps()}, {"latency", latency_json(latencies)}};
-  if (told) j["lost"] = m.lost;
+  if (known.losses) j["lost"] = m.lost;
+  if (known.sent) j["goodput_is_of"] = "sent";
   return j;
 }
 
@@ -47,13 +63,13 @@ void print_row(const std::string& name, const std::string& from, const std::stri
   fmt::print("{:<12} {:<6} {:<6} {:>9} {:>9.3f} {:>9.3f}", name, from, to, m["completed"].get<std::uint64_t>(),
              m["rate_mpps"].get<double>(), m["goodput_gbps"].get<double>());
   const nlohmann::json& l = m["latency"];
-  if (l["count"] == 0) {
-    fmt::print("  no latencies\n");
-    return;
-  }
-  for (const char* key : {"min", "mean", "p50", "p90", "p99", "p999", "p9999", "max"})
-    fmt::print(" {:>9.3f}", l[key].get<double>());
   std::string rest;
+  if (l["count"] == 0)
+    rest = "  no latencies";
+  else
+    for (const char* key : {"min", "mean", "p50", "p90", "p99", "p999", "p9999", "max"})
+      fmt::print(" {:>9.3f}", l[key].get<double>());
+  if (m.contains("goodput_is_of")) rest += "  as sent";
   if (m.contains("lost") && m["lost"] != 0) rest += fmt::format("  {} lost", m["lost"].get<std::uint64_t>());
   if (m["unfinished"] != 0) rest += fmt::format("  {} unfinished", m["unfinished"].get<std::uint64_t>());
   fmt::print("{}\n", rest);
@@ -87,7 +103,7 @@ nlohmann::json workloads_json(const workloads::workload_set& workloads, const fa
       sum.add(m);
       latencies.add(r.latencies);
       nlohmann::json flow = {{"from", shape.hosts()[r.from]}, {"to", shape.hosts()[r.to]}};
-      flow.update(to_json(m, r.latencies, is_told_by_receives(w)));
+      flow.update(to_json(m, r.latencies, known_of(w)));
       flows.push_back(std::move(flow));
     }
     nlohmann::json j = {{"name", w.config().name},
@@ -96,7 +112,7 @@ nlohmann::json workloads_json(const workloads::workload_set& workloads, const fa
                                  : w.config().ping_pong ? "ping-pong"
                                                         : "closed"},
                         {"background", w.config().background}};
-    j.update(to_json(sum, latencies, is_told_by_receives(w)));
+    j.update(to_json(sum, latencies, known_of(w)));
     if (w.config().open) j["most_waiting"] = w.most_waiting();
     if (!w.failure().empty()) j["failure"] = w.failure();
     j["flows"] = std::move(flows);
@@ -108,17 +124,17 @@ nlohmann::json workloads_json(const workloads::workload_set& workloads, const fa
 nlohmann::json sum_json(const workloads::workload_set& workloads, const workloads::workload_times& times) {
   measured sum;
   workloads::latency_record latencies;
-  bool told = false;
+  knowledge known;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const workloads::workload& w = workloads[i];
     if (w.config().background) continue;
-    told |= is_told_by_receives(w);
+    known.add(w);
     for (const workloads::workload_result& r : w.results()) {
       sum.add(measure(w, r, times));
       latencies.add(r.latencies);
     }
   }
-  return to_json(sum, latencies, told);
+  return to_json(sum, latencies, known);
 }
 
 void print_workloads(const nlohmann::json& workloads, const nlohmann::json& sum) {

@@ -217,6 +217,9 @@ workloads::workload_config read_workload(const section& s, const toml::node& nod
   workload_config w;
   w.name = std::to_string(number);
   s.text("name", w.name);
+  const auto has_its_name = [&w](const workload_config& other) { return other.name == w.name; };
+  if (std::any_of(e.workloads.begin(), e.workloads.end(), has_its_name))
+    s.fail(node, "name: " + w.name + " is that of another workload");
   w.connection = e.common;
   read_packets(s, w.connection);
   check_priority(s, node, w.connection);

@@ -36,6 +36,9 @@ constexpr std::chrono::milliseconds longest_ending{2000}, longest_ending_asked_f
 /// Real time for the answers of peers that are left, and between two looks for them.
 constexpr std::chrono::milliseconds leave_within{2000}, look_every{2};
 
+/// Within it one wish to end: `timeout` sends its signal to the program, and once more to its group.
+constexpr std::chrono::milliseconds one_wish{100};
+
 class serve_run {
  public:
   /// `file`: nullptr without a topology.
@@ -83,6 +86,7 @@ class serve_run {
   sc_core::sc_event made_ready_{sc_core::sc_gen_unique_name("made_ready")},
       served_{sc_core::sc_gen_unique_name("serving")};
   int signal_ = 0;
+  std::chrono::steady_clock::time_point signalled_{};
   std::exception_ptr failure_;
 };
 
@@ -207,7 +211,10 @@ void serve_run::spawn(const char* name, void (serve_run::*what)()) {
 void serve_run::on_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (signal_ == number && now < signalled_ + one_wish) return on_signal();
     signal_ = number;
+    signalled_ = now;
     if (leave_by_) return clock_.stop();  // the second one: at once
     clock_.catch_up();
     leave();
@@ -226,7 +233,9 @@ void serve_run::leave() {
 void serve_run::look_again(void (serve_run::*look)()) {
   look_.expires_after(look_every);
   look_.async_wait([this, look](const boost::system::error_code& error) {
-    if (!error) (this->*look)();
+    if (error) return;
+    clock_.catch_up();
+    (this->*look)();
   });
 }
 
@@ -242,15 +251,18 @@ void serve_run::finish() {
   if (finish_by_) return;
   const bool asked_for = signal_ != 0 || options_.duration_s != 0;
   finish_by_ = std::chrono::steady_clock::now() + (asked_for ? longest_ending_asked_for : longest_ending);
+  for (const auto& s : stations_) s->depart();
   for (serve::link_port* l : links()) l->stop_reading();
   look_whether_sent();
 }
 
 void serve_run::look_whether_sent() {
   const std::vector<serve::link_port*> all = links();
-  const bool sent = frames_.in_use() == 0 && std::all_of(all.begin(), all.end(), [](const serve::link_port* l) {
-                      return l->bridge().waiting_bytes == 0;
-                    });
+  const bool departed =
+      std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->has_departed(); });
+  const bool sent =
+      departed && frames_.in_use() == 0 &&
+      std::all_of(all.begin(), all.end(), [](const serve::link_port* l) { return l->bridge().waiting_bytes == 0; });
   if (sent || std::chrono::steady_clock::now() >= *finish_by_) return clock_.stop();
   look_again(&serve_run::look_whether_sent);
 }

@@ -30,6 +30,14 @@ constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
 
 namespace {
 
+/// Not the unspecified address, the limited broadcast, a group, or one that never leaves a host (RFC 6890, 2.2.2).
+bool may_be_hosts(const wire::gid& address) {
+  if (wire::is_multicast(address)) return false;
+  if (const auto four = wire::ipv4_of(address)) return *four != 0 && *four != 0xffffffff && *four >> 24 != 127;
+  const bool all_zero = std::all_of(address.begin(), address.end() - 1, [](std::uint8_t b) { return b == 0; });
+  return !all_zero || address[15] > 1;
+}
+
 /// Adapters are a and b in turn.
 const hosts::node_config& station_node(const hosts::two_nodes_config& system, unsigned index) {
   return index % 2 == 1 && system.node_b ? *system.node_b : system.node;
@@ -94,7 +102,10 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
   if (!options_.second_link.empty()) c.second_link = link_from(options_.second_link);
   for (const std::string& text : options_.addresses) {
     const auto address = wire::parse_gid(text);
-    if (!address || wire::is_multicast(*address)) throw usage_error("--ip " + text + ": not an address of a host");
+    if (!address || !may_be_hosts(*address))
+      throw usage_error("--ip " + text +
+                        ": expected a host's IPv4 or IPv6 address: none of everybody's, nobody's, a group's or "
+                        "loopback's");
     c.addresses.push_back(*address);
   }
   if (!options_.mac.empty()) {

@@ -43,6 +43,9 @@ class serve_station {
   /// The peers of the applications are told that they are left, from any process; left(): they have answered.
   void leave();
   bool left() const;
+  /// After all that: the network is told that the host goes; has_departed(): that has been sent.
+  void depart() { host_->depart(); }
+  bool has_departed() const { return host_->has_departed(); }
   /// It has neighbours to say good-bye to when everything else is over.
   bool has_agent() const { return host_->dcb() != nullptr; }
   /// There was no application, or all of its runs went well.

@@ -47,10 +47,11 @@ void append_at(const sweep_axis& a, double x, values& to) {
     return;
   }
   const toml::node &first = *a.values.get(0), &last = *a.values.get(a.values.size() - 1);
-  const double low = *first.value<double>(), high = *last.value<double>();
-  const double v = a.logarithmic ? low * std::pow(high / low, x) : low + (high - low) * x;
+  // Of whole numbers the last one has as large a part as the others.
+  const double low = *first.value<double>(), high = *last.value<double>(), end = first.is_integer() ? high + 1 : high;
+  const double v = a.logarithmic ? low * std::pow(end / low, x) : low + (end - low) * x;
   if (first.is_integer())
-    to.push_back(static_cast<std::int64_t>(std::llround(v)));
+    to.push_back(static_cast<std::int64_t>(std::clamp(std::floor(v), low, high)));
   else
     to.push_back(v);
 }

@@ -97,6 +97,7 @@ void ethernet_ring::send() {
     while (waiting_.empty()) sc_core::wait(something_to_send_);
     const std::vector<std::uint8_t> frame = std::move(waiting_.front());
     waiting_.pop_front();
+    sending_ = true;
     std::copy(frame.begin(), frame.end(), sends_.at());
     ibv_send_wr wr{};
     wr.opcode = IBV_WR_SEND;
@@ -104,6 +105,7 @@ void ethernet_ring::send() {
     post(*at_.device, qp_, wr, {sends_.address(), static_cast<std::uint32_t>(frame.size()), sends_.region->lkey});
     ibv_wc wc{};
     hosts::require(at_.device->wait_cq(send_cq_, 1, &wc), "wait_cq");
+    sending_ = false;
   }
 }
 

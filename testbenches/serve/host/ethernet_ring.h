@@ -30,6 +30,8 @@ class ethernet_ring : public host_driver::frame_output_if {
 
   /// Sends a frame when its turn comes. Dropped and counted when too many wait, as by a full socket.
   void transmit(const std::uint8_t* frame, std::size_t length) override;
+  /// All that was to be sent is on the cable.
+  bool has_sent() const { return waiting_.empty() && !sending_; }
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -48,6 +50,7 @@ class ethernet_ring : public host_driver::frame_output_if {
   std::vector<host_driver::mac_address> heard_;
   std::deque<std::vector<std::uint8_t>> waiting_;
   sc_core::sc_event something_to_send_;
+  bool sending_ = false;
   std::uint64_t dropped_ = 0;
 };
 

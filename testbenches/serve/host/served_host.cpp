@@ -60,6 +60,10 @@ std::unique_ptr<link_port> served_host::open_link(unsigned port, const link_spec
   end.link = to;
   end.rate_mbps = config_.node.adapter.rate_mbps(port - 1);
   end.event = config_.link_event;
+  if (port == 1)
+    end.peer_came = [this] {
+      if (groups_) groups_->network_came();
+    };
   return std::make_unique<link_port>(end, env, io, clock);
 }
 
@@ -81,15 +85,34 @@ void served_host::start() {
   ring_ = std::make_unique<ethernet_ring>(
       at, [this](const std::uint8_t* frame, std::size_t length) { answer(frame, length); });
   neighbours_ = std::make_unique<host_driver::neighbours>(mac(), *ring_);
+  make_interfaces();
   const host_driver::gid_bytes link_local = host_driver::default_gid(mac());
   neighbours_->add_address(link_local);
   ring_->listen_for(link_local);
+  groups_->add_address(0, link_local);
   const std::uint16_t vlan = config_.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : config_.vlan;
   for (const host_driver::gid_bytes& a : config_.addresses) {
     hosts::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
     neighbours_->add_address(a, vlan);
     ring_->listen_for(a);
+    groups_->add_address(of_addresses(), a);
   }
+}
+
+/// The untagged one has the link-local address; those of --ip, and what programs join, are of the VLAN's, if there is
+/// one.
+void served_host::make_interfaces() {
+  groups_ = std::make_unique<interface_groups>(*ring_, base_, [this] { return !link_ || link_->link().has_peer(); });
+  host_driver::groups::interface_addresses own;
+  own.mac = mac();
+  own.link_local = host_driver::default_gid(own.mac);
+  if (of_addresses() != 0) {
+    groups_->add_interface(own, config_.igmp);
+    own.vlan = config_.vlan;
+  }
+  const auto four = std::find_if(config_.addresses.begin(), config_.addresses.end(), host_driver::is_ipv4);
+  if (four != config_.addresses.end()) own.ipv4 = *four;
+  groups_->add_interface(own, config_.igmp);
 }
 
 int served_host::gid_index(ibv_gid_type type) {
@@ -100,50 +123,27 @@ int served_host::gid_index(ibv_gid_type type) {
 // ---------------------------------------------------------------- the host's software
 
 void served_host::answer(const std::uint8_t* frame, std::size_t length) {
-  if (!neighbours_) return;  // the addresses come right after the ring
+  if (!groups_) return;  // the addresses come right after the ring
   node_.bus().spend_ps(answer_ps);
   if (!udp_.empty() && take_udp(frame, length)) return;
-  if (groups_ && groups_->receive(frame, length, base_.now_ps())) {
-    groups_changed_.notify(sc_core::SC_ZERO_TIME);
-    return;
-  }
+  if (groups_->receive(frame, length)) return;
   neighbours_->receive(frame, length);
   something_learnt_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void served_host::join_group(const host_driver::gid_bytes& group) {
-  if (!groups_) {
-    host_driver::groups::interface_addresses own;
-    own.mac = mac();
-    if (config_.vlan != host_driver::no_vlan) own.vlan = config_.vlan;
-    own.link_local = host_driver::default_gid(own.mac);
-    const auto four = std::find_if(config_.addresses.begin(), config_.addresses.end(), host_driver::is_ipv4);
-    if (four != config_.addresses.end()) own.ipv4 = *four;
-    groups_ = std::make_unique<host_driver::groups::memberships>(own, *ring_, config_.igmp, wire::to_u64(own.mac));
-    ring_->listen(*host_driver::implied_mac(host_driver::ipv4_gid(0xe0000001)));  // queries; IPv6's all nodes are heard
-    sc_core::sc_spawn([this] { serve_groups(); }, sc_core::sc_gen_unique_name("groups"));
-  }
+  if (departed_) return;  // a program that had not heard of the end
   if (!host_driver::is_multicast(group)) throw std::runtime_error("join_group: not a multicast address");
-  ring_->listen(*host_driver::implied_mac(group));  // queries about it
-  hosts::require(groups_->join(group, base_.now_ps()), "join_group");
-  groups_changed_.notify(sc_core::SC_ZERO_TIME);
+  ring_->listen(*host_driver::implied_mac(host_driver::ipv4_gid(0xe0000001)));  // queries; IPv6's all nodes are heard
+  ring_->listen(*host_driver::implied_mac(group));                              // queries about it
+  hosts::require(groups_->join(of_addresses(), group), "join_group");
 }
 
-void served_host::leave_group(const host_driver::gid_bytes& group) {
-  if (groups_) groups_->leave(group, base_.now_ps());
-  groups_changed_.notify(sc_core::SC_ZERO_TIME);
-}
+void served_host::leave_group(const host_driver::gid_bytes& group) { groups_->leave(of_addresses(), group); }
 
-/// The timers of the memberships.
-void served_host::serve_groups() {
-  for (;;) {
-    const std::uint64_t due = groups_->deadline_ps(), now = base_.now_ps();
-    if (due == ~std::uint64_t{0})
-      sc_core::wait(groups_changed_);
-    else if (due > now)
-      sc_core::wait(sc_core::sc_time::from_value(due - now), groups_changed_);
-    groups_->tick(base_.now_ps());
-  }
+void served_host::depart() {
+  departed_ = true;
+  if (groups_) groups_->leave_all();
 }
 
 bool served_host::take_udp(const std::uint8_t* frame, std::size_t length) {

@@ -11,11 +11,11 @@
 #include <systemc>
 #include <vector>
 
-#include "host_driver/groups/memberships.h"
 #include "host_driver/hosts/node.h"
 #include "host_driver/hosts/system_capture.h"
 #include "host_driver/neighbours.h"
 #include "testbenches/serve/host/ethernet_ring.h"
+#include "testbenches/serve/host/interface_groups.h"
 #include "testbenches/serve/host/udp.h"
 #include "testbenches/serve/links/link_port.h"
 #include "tlm/capture.h"
@@ -56,6 +56,10 @@ class served_host {
   /// many groups.
   void join_group(const host_driver::gid_bytes& group);
   void leave_group(const host_driver::gid_bytes& group);
+  /// The host goes: the network is told that it leaves its groups, those of its addresses too. From any process or
+  /// none. has_departed(): that has been sent.
+  void depart();
+  bool has_departed() const { return !ring_ || ring_->has_sent(); }
   /// Datagrams to this UDP port are given to `who` until close_udp(). False: the port is taken.
   bool open_udp(std::uint16_t port, udp_socket& who) { return udp_.emplace(port, &who).second; }
   void close_udp(std::uint16_t port) { udp_.erase(port); }
@@ -85,7 +89,9 @@ class served_host {
   std::unique_ptr<link_port> open_link(unsigned port, const link_spec& to, const adapter::environment& env,
                                        boost::asio::io_context& io, real_time& clock);
   void answer(const std::uint8_t* frame, std::size_t length);
-  void serve_groups();
+  void make_interfaces();
+  /// Number of the interface that the addresses are of.
+  unsigned of_addresses() const { return config_.vlan == host_driver::no_vlan ? 0 : 1; }
   bool take_udp(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
@@ -96,8 +102,8 @@ class served_host {
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
-  std::unique_ptr<host_driver::groups::memberships> groups_;  // from the first one on
-  sc_core::sc_event groups_changed_{sc_core::sc_gen_unique_name("groups_changed")};
+  std::unique_ptr<interface_groups> groups_;
+  bool departed_ = false;
   std::map<std::uint16_t, udp_socket*> udp_;  // by port
   sc_core::sc_event something_learnt_{sc_core::sc_gen_unique_name("something_learnt")};
 };

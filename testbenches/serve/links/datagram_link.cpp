@@ -36,6 +36,7 @@ class datagram_link final : public whole_frame_link {
   }
 
  private:
+  bool has_peer() const override { return there_.value_or(true); }
   outcome attempt(const std::uint8_t* frame, std::size_t length) override;
   bool watch() override;
   void read_on() override;
@@ -144,6 +145,7 @@ void datagram_link::peer_is(bool there, const error_code& why) {
     receiver().link_event("the peer has come (" + at + ")");
   else if (known)
     receiver().link_event("frames leave again for " + at);
+  if (there && known) receiver().peer_came();
 }
 
 /// Where the own buffer is full, the bound socket tells; where the peer's queue is, the connected one.

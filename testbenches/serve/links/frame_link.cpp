@@ -81,6 +81,8 @@ link_spec parse_link(const std::string& text) {
     if (comma == std::string::npos) wrong(text, "expected the own and the peer's address, with a comma between them");
     one_end(s, rest.substr(0, comma), s.local, s.local_port);
     one_end(s, rest.substr(comma + 1), s.remote, s.remote_port);
+    if (s.local == s.remote && s.local_port == s.remote_port)
+      wrong(text, "expected an address of the peer's that is another than the own one");
   } else if (s.how == link_spec::kind::listen) {
     one_end(s, rest, s.local, s.local_port);
   } else {

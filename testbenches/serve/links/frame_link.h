@@ -23,6 +23,8 @@ class frame_receiver_if {
   virtual bool ready() const { return true; }
   /// frame_link::queued() has become less. Never called inside frame_link::send().
   virtual void relieved() {}
+  /// There is a peer, where there was none.
+  virtual void peer_came() {}
   /// The link's peer came, went, or was turned away: words for whoever watches, without an end of line.
   virtual void link_event(const std::string& /*what*/) {}
 };
@@ -74,6 +76,8 @@ class frame_link {
 
   /// Sends or drops.
   virtual void send(const std::uint8_t* frame, std::size_t length) = 0;
+  /// False: a frame would be lost, as nobody is there. True where that cannot be known.
+  virtual bool has_peer() const { return true; }
   /// Bytes that wait for the peer.
   virtual std::size_t queued() const { return 0; }
   /// The receiver is ready() again, after it was not.

@@ -31,6 +31,7 @@ link_port::link_port(const link_port_config& config, const adapter::environment&
     : io_(io),
       time_(clock),
       event_(config.event),
+      peer_came_(config.peer_came),
       clock_(config.clock, env.base, sim::clock_period::from_khz(bridge_khz)),
       bridge_(config.name, clock_, bridge_config(config.rate_mbps), env.frames, *this, env.statistics),
       link_(make_link(io, config.link, *this)) {}
@@ -48,6 +49,14 @@ void link_port::half_empty() {
 
 void link_port::link_event(const std::string& what) {
   if (event_) event_(what);
+}
+
+void link_port::peer_came() {
+  if (!peer_came_) return;
+  boost::asio::post(io_, [this] {  // it may be the tick of a clock that has found out
+    time_.catch_up();
+    peer_came_();
+  });
 }
 
 }  // namespace rnic::serve

@@ -22,6 +22,7 @@ struct link_port_config {
   link_spec link;
   std::uint32_t rate_mbps = 40'000;
   std::function<void(const std::string& what)> event;  ///< called when the link's peer comes or goes; may be empty
+  std::function<void()> peer_came;                     ///< there is one, where there was none; may be empty
 };
 
 /// What became of the frames at the connector.
@@ -49,6 +50,7 @@ class link_port final : private frame_receiver_if, private outside_if {
   bool ready() const override { return bridge_.has_room(); }
   void relieved() override { bridge_.relieved(); }
   void link_event(const std::string& what) override;
+  void peer_came() override;
   void leave(const std::uint8_t* frame, std::size_t length) override;
   std::size_t queued() const override { return link_ ? link_->queued() : 0; }
   void half_empty() override;
@@ -56,6 +58,7 @@ class link_port final : private frame_receiver_if, private outside_if {
   boost::asio::io_context& io_;
   real_time& time_;
   std::function<void(const std::string& what)> event_;
+  std::function<void()> peer_came_;
   sim::clock_domain clock_;
   bridge_port bridge_;
   std::unique_ptr<frame_link> link_;

@@ -45,6 +45,7 @@ class stream_link final : public frame_link {
   stream_link(asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver);
   ~stream_link() override;
   void send(const std::uint8_t* frame, std::size_t length) override;
+  bool has_peer() const override { return connected_; }
   std::size_t queued() const override { return waiting_.size() + writing_.size() - written_; }
 
  private:
@@ -221,6 +222,7 @@ void stream_link::open() {
   skipping_ = false;
   frame_.clear();
   receiver().link_event("a peer has come");
+  receiver().peer_came();
   read_on();
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """rnic explain: what it says that more of a resource gives is what a run with these parameters gives; the resource that a
-run is known to wait for comes first; reasons of a step between two sizes go with what they name; a result explains like
-its file; wrong ones are refused in one line.
+run is known to wait for comes first, wherever its numbers are said; reasons of a step between two sizes go with what they
+name; a result explains like its file, with all that was given beside it; no gain is told that the run is too short for;
+wrong ones are refused in one line, which names the user's file.
 
 usage: check_explain.py PROGRAM
 """
@@ -29,12 +30,19 @@ class Explanations(Faults):
     def explain(self, text, *arguments):
         return self.json_of("explain", self.write(text), *arguments)[0]
 
+    def printed(self, text, *arguments):
+        done = subprocess.run([self.program, "explain", self.write(text), "--quiet"] + list(arguments), capture_output=True,
+                              text=True, timeout=200)
+        self.expect(done.returncode == 0, "%s: exit status %d: %s" % (arguments, done.returncode, done.stderr))
+        return done.stdout
+
     def refuse(self, file, words, *arguments):
         done = subprocess.run([self.program, "explain", file, "--quiet"] + list(arguments), capture_output=True, text=True)
         self.expect(done.returncode == 2 and len(done.stderr.splitlines()) == 1, "%s: %d %s" %
                     (file, done.returncode, done.stderr))
         for word in words:
             self.expect(word in done.stderr, "does not say %r: %s" % (word, done.stderr))
+        self.expect("rnic-explain" not in done.stderr, "names a file of its own: %s" % done.stderr)
 
 
 def settings(row):
@@ -130,10 +138,107 @@ def check_experiments(e):
     e.expect(of_result == of_file, "a result of bandwidth and its file are explained otherwise")
 
 
+POISSON = ("duration_us = 200\n[topology]\nkind = \"star\"\nhosts = 3\n[[workload]]\nfrom = \"h1\"\nto = \"h3\"\n"
+           "size = 4096\narrivals = \"poisson\"\nrate_mpps = 0.5\n")
+
+
+def check_results(e):
+    """What was given beside the file of a result is given again; what cannot be is told."""
+    config = e.write("adapter.clock_khz = 50000\ndriver.post_send_ns = 900\n", "config.toml")
+    file = e.write(POISSON.replace("arrivals = \"poisson\"\nrate_mpps = 0.5\n", "depth = 2\n"))
+    usual = e.json_of("run", file)[0]["all"]["rate_mpps"]
+    result, path = None, None
+    for given in (["--profile", "connectx5_100g"], ["--config", config],
+                  ["--profile", "connectx5_100g", "--config", config, "--set", "driver.post_send_ns=300"]):
+        result, path = e.json_of("run", file, *given)
+        e.expect(result["all"]["rate_mpps"] != usual, "%s: changes nothing" % given)
+        found = e.json_of("explain", path)[0]
+        e.expect(found["value"] == result["all"]["rate_mpps"], "%s: %s is explained, and not %s" %
+                 (given, found["value"], result["all"]["rate_mpps"]))
+    clock = [words for r in found["with_more"] for words in r["changed"] if words.startswith("adapter.clock_khz")]
+    e.expect(clock == ["adapter.clock_khz 50000 to 55000"], "more of another clock: %s" % clock)
+    os.remove(config)  # the result has what was in it
+    e.expect(e.json_of("explain", path)[0] == found, "explains otherwise without the file of --config")
+    seeded = e.json_of("run", e.write(POISSON), "--seed", "7")
+    e.expect(e.json_of("run", e.write(POISSON))[0]["all"] != seeded[0]["all"], "the seed changes nothing")
+    found = e.json_of("explain", seeded[1], "--metric", "all.latency.mean")[0]
+    e.expect(found["value"] == seeded[0]["all"]["latency"]["mean"], "another seed is explained: %s" % found["value"])
+    given = e.json_of("run", file, "--ttl", "9", "--traffic-class", "96")[0]
+    e.expect(given.get("ttl") == "9" and given.get("traffic_class") == ["96"], "paths that are given are not in the result")
+    result["all"]["rate_mpps"] *= 2
+    e.refuse(e.write(json.dumps(result), "other.json"), ["other.json", "cannot be repeated", "all.rate_mpps"])
+    result["file"] = "[topology]\nknd = 3\n"
+    e.refuse(e.write(json.dumps(result), "wrong.json"), ["wrong.json: file"])
+
+
+def star(*lines):
+    return ("duration_us = 300\n[topology]\nkind = \"star\"\nhosts = 3\n" + "".join(l + "\n" for l in lines) +
+            "[[workload]]\nfrom = \"h1\"\nto = \"h3\"\nsize = 4096\n")
+
+
+def check_places(e):
+    """Numbers of a resource, wherever the experiment has them, are raised together."""
+    flow = "[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 4096\n"
+    trunk = ("duration_us = 300\n[topology]\nkind = \"dumbbell\"\nleft = 2\nright = 2\ntrunk_rate_mbps = 10000\n"
+             "[[workload]]\nfrom = [\"h1\", \"h2\"]\nto = \"h3\"\nsize = 4096\n")
+    custom = ("duration_us = 300\n[topology]\nkind = \"custom\"\n[[cable]]\nends = [\"h1\", \"s1\"]\n[[cable]]\n"
+              "ends = [\"s1\", \"h2\"]\nrate_mbps = 10000\n" + flow)
+    wire = "topology.rate_mbps 40000 to 44000"
+    for text, resource, changed in (
+            (trunk, "wire", [wire, "topology.trunk_rate_mbps 10000 to 11000"]),
+            (custom, "wire", ["cable.1.rate_mbps 40000 to 44000", "cable.2.rate_mbps 10000 to 11000"]),
+            ("duration_us = 300\n" + flow, "wire", [wire]),
+            (star("[hosts.h3]", "adapter.clock_khz = 100000"), "adapter clock",
+             ["adapter.clock_khz 427000 to 469700", "hosts.h3.adapter.clock_khz 100000 to 110000"]),
+            (star("[hosts.h1]", "adapter.pcie.tags = 2", "[hosts.h3]", "adapter.pcie.tags = 4"), "PCIe tags",
+             ["adapter.pcie.tags 32 to 35", "hosts.h1.adapter.pcie.tags 2 to 3", "hosts.h3.adapter.pcie.tags 4 to 5"])):
+        top = e.explain(text)["with_more"][0]
+        e.expect(top["resource"] == resource and top["changed"] == changed, "%s: %s" % (text, top))
+        e.expect(top.get("gain_percent", 0) > 5, "%s: gains nothing: %s" % (text, top))
+    found = e.explain("duration_us = 100\n" + flow.replace("4096", "8\nloop = \"ping-pong\""))
+    names = [r["resource"] for r in found["with_more"]]
+    e.expect("wire" in names and "window" not in names, "one message is under way, and is tried with more: %s" % names)
+    file = e.write("[topology]\nkind = \"star\"\nhosts = 3\nrate_mbps = 10000\n[hosts.h3]\nadapter.clock_khz = 300000\n")
+    for topology, rate in ((file, 10000), ("star", 40000)):
+        result = e.json_of("bandwidth", "--topology", topology, "--no-flows", "--sizes", "65536", "--messages", "300")[1]
+        found = e.json_of("explain", result)[0]
+        top = found["with_more"][0]
+        e.expect(top["resource"] == "wire" and top["gain_percent"] > 5, "%s: %s" % (topology, top))
+        e.expect(top["changed"] == ["topology.rate_mbps %d to %d" % (rate, rate * 11 // 10)], "%s: %s" % (topology, top))
+        e.expect(not [r for r in found["with_more"] if "error" in r], "%s: some are not tried: %s" % (topology, found))
+
+
+def check_metrics(e):
+    text = star("[parameters]", "host.llc_read_ps = 300000").replace("= 300\n", "= 100\n", 1)
+    found = e.explain(text)
+    completed = e.json_of("run", e.write(text))[0]["all"]["completed"]
+    e.expect(10 < completed < 900, "%d messages" % completed)
+    e.expect(abs(found.get("step_percent", 0) - 100 / completed) < 1e-9, "a step is %s" % found.get("step_percent"))
+    lines = e.printed(text).splitlines()
+    step = "a step of this metric is %.2f %% (%d messages); a longer run tells smaller gains" % (100 / completed, completed)
+    e.expect(step in lines, "does not say %r: %s" % (step, lines))
+    vain = [re.match("less than ([0-9.]+) %", l) for l in lines if l.startswith("less than")]
+    e.expect(len(vain) == 1 and 0 <= float(vain[0].group(1)) - 100 / completed < 0.1, "less than: %s" % vain)
+    by_number = e.printed(text.replace("size = 4096\n", "size = 4096\nmessages = 50\n").replace("duration_us = 100\n", ""))
+    e.expect("a step" not in by_number and "less than 0.1 %" in by_number, "time is no step: %s" % by_number)
+    file = e.write(text)
+    e.refuse(file, ["all.latency.*", "all.latency.p50"], "--metric", "all.latency.*")
+    e.refuse(file, ["all.*te*", "all.completed", "all.rate_mpps"], "--metric", "all.*te*")
+    more = e.explain(text, "--metric", "all.latency.cou*", "--more", "50")
+    rates = e.explain(text, "--more", "50")
+    e.expect(more["metric"] == "all.latency.count" and more["with_more"][0]["gain_percent"] > 0 and
+             more["with_more"][0]["value"] > more["value"], "more messages are better: %s" % more["with_more"][0])
+    e.expect(more["with_more"][0]["resource"] == rates["with_more"][0]["resource"], "counts and rates differ")
+
+
 def check_refusals(e):
     good = e.write("[bandwidth]\nsizes = [64]\nmessages = 50\n")
     e.refuse(os.path.join(e.folder, "gone.toml"), ["gone.toml"])
-    e.refuse(e.write("[bandwidth]\nszes = [64]\n"), ["szes"])
+    for text, place in (("[bandwidth]\nsizes = [64]\nszes = [64]\n", ":3: "), ("", ": workload"),
+                        (star("# a remark", "").replace("size =", "sizee ="), ":10: "), ("duration_us = = 3\n", ":1: "),
+                        ("[topology]\nkind = \"pair\"\n[[flow]]\nfrom = \"h1\"\nto = \"h2\"\n", ":3: no field flow")):
+        wrong = e.write(text)
+        e.refuse(wrong, ["rnic: " + wrong + place])
     e.refuse(e.write("{\"command\": \"soak\"}", "soak.json"), ["soak.json", "no result"])
     e.refuse(good, ["--metric", "rows.*.bogus"], "--metric", "rows.*.bogus")
     e.refuse(good, ["adapter.clock"], "--set", "adapter.clock=3")
@@ -141,4 +246,5 @@ def check_refusals(e):
 
 
 if __name__ == "__main__":
-    sys.exit(run_checks(__doc__, Explanations, (check_gains, check_steps, check_experiments, check_refusals)))
+    sys.exit(run_checks(__doc__, Explanations, (check_gains, check_steps, check_experiments, check_results, check_places,
+                                              check_metrics, check_refusals)))

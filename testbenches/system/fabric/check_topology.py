@@ -178,6 +178,20 @@ def dropped(result):
     return sum(v for p in result["network"]["ports"] for n, v in p.items() if n.startswith("drop_"))
 
 
+def check_advice(c):
+    """What is said to give more is the field of the line that limits; lines that are as slow are named together."""
+    dumbbell = c.file('[topology]\nkind = "dumbbell"\nleft = 2\nright = 2\ntrunk_rate_mbps = 10000\n')
+    result, _ = c.call("bandwidth", "--topology", dumbbell, "--no-flows", "--between", "h1,h3", "--sizes", "4096")
+    row = result["rows"][0]
+    c.expect(row["limited_by"] == "wire, left to right" and row["more_by"] == "more trunk_rate_mbps of the topology",
+             "%s: %s" % (row["limited_by"], row["more_by"]))
+    star = c.file('[topology]\nkind = "star"\nhosts = 3\nrate_mbps = 10000\n')
+    result, _ = c.call("bandwidth", "--topology", star, "--no-flows", "--between", "h1,h3", "--sizes", "4096")
+    row = result["rows"][0]
+    c.expect(sorted(row["limited_by"].split(" and ")) == ["wire, h1 to s1", "wire, s1 to h3"] and
+             set(row["more_by"].split(", ")) == {"more rate_mbps of the topology"}, "%s: %s" % (row["limited_by"], row["more_by"]))
+
+
 def check_crowd(c):
     """Four senders, one of them measured, have a quarter of the line each. With PFC nothing is lost, and the longest
     queue is what dynamic thresholds give four inputs: from n a B / (1 + n a), where all come at once, to
@@ -340,7 +354,7 @@ def check_refusals(c):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         c = Checks(sys.argv[1], folder)
-        for check in (check_refusals, check_one_switch, check_against_cable, check_many_switches, check_crowd,
+        for check in (check_refusals, check_one_switch, check_against_cable, check_many_switches, check_advice, check_crowd,
                       check_latency_in_crowd, check_file_is_taken, check_ports, check_functions_and_faults, check_flaps, check_runs):
             if len(sys.argv) > 2 and sys.argv[2] != check.__name__:
                 continue

@@ -123,7 +123,7 @@ def run(program, arguments):
 
 def unknown_ways(more_by, values):
     """Parts of what is said to give more that are neither a parameter nor an option."""
-    ways = [way.split() for way in more_by.split(", ") if way != "more rate_mbps of the topology"]
+    ways = [way.split() for way in more_by.split(", ") if not way.endswith((" of the topology", " of its cable"))]
     return [" ".join(w) for w in ways if len(w) != 2 or w[0] not in ("more", "less") or
             not (w[1] in values or w[1] in DEFAULTS)]
 

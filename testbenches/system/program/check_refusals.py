@@ -117,6 +117,11 @@ def check_files(program, complain):
             with open(mine, "rb") as f:
                 if f.read() == b"mine":
                     complain(option + " --overwrite: the file was not written")
+        # Two names of one file that is not there yet.
+        two = subprocess.run([os.path.abspath(program)] + short + ["--json", "both", "--pcap", "./both"], cwd=folder,
+                             capture_output=True, text=True)
+        if two.returncode != 2 or "is named for two results" not in two.stderr:
+            complain("two names of one file: status %d: %s" % (two.returncode, two.stderr))
         # A run that is refused leaves nothing behind.
         left = os.path.join(folder, "left.json")
         check(program, short + ["--json", left, "--set", "no.such=1"], ["no.such"], complain)

@@ -72,7 +72,7 @@ def faulty(c):
         c.expect(17 < row["goodput_gbps"] < 40 / 2 * 2048 / 2138 * 1.03, arguments, "%.3f Gb/s" % row["goodput_gbps"])
     damage = '[[event]]\ndirection = "a_to_b"\nnth = 3\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\nfield = "pad"\nvalue = 1\n'
     # A wrong sender's payload passes every check of the adapter.
-    forged = '[[event]]\ndirection = "%s"\nnth = 12\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\npart = "payload"\n'
+    forged = '[[event]]\ndirection = "%s"\nnth = 24\ntimes = 1\ntype = "corrupt"\nmade_right = "icrc"\npart = "payload"\n'
     for direction, arguments in (("a_to_b", ["latency", "--verb", "send"]), ("b_to_a", ["latency", "--verb", "read"]),
                                  ("a_to_b", ["bandwidth", "--verb", "write", "--messages", "12"])):
         _, _, said = with_plan(forged % direction, *arguments, "--sizes", "3000", status=1)

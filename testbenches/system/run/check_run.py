@@ -68,6 +68,60 @@ def check_queueing(c):
         c.expect(below <= 0.9 * latency["count"], "histogram: too many below the 90 % quantile")
 
 
+STAR = """
+duration_us = %d
+drain_us = %d
+[topology]
+kind = "star"
+hosts = 2
+[[workload]]
+from = "h1"
+to = "h2"
+"""
+
+
+def check_counted_time(c):
+    """Ports and resources are of the time in which workloads send: what is drained, given up or waited for in vain
+    behind it is in the counters of the whole run alone."""
+    for text in (STAR % (20, 1) + "size = 65536\n", STAR % (100, 1000) + "size = 65536\nqps = 8\n",
+                 STAR % (200, 1000) + "size = 1024\ntransport = \"uc\"\nverb = \"send\"\n"):
+        run = c.experiment(text)
+        duration = int(text.split()[2])
+        c.expect(abs(run["experiment"]["counted_us"] - duration) < 1e-3, "counted for %f us" % run["experiment"]["counted_us"])
+        port = [p for p in run["ports"] if p["to"] == "h2"][0]
+        # A frame of 2048 bytes of payload, and what the line carries around it; the beginning is without frames.
+        most = 40 * (1 - 20 / (2048 + AROUND))
+        c.expect(0.8 * most < port["tx_gbps"] < most, "%s: %.3f Gb/s at the port to h2" % (text, port["tx_gbps"]))
+        c.expect(run["utilisation"]["wire, s1 to h2"] > 0.8, "wire: %.3f" % run["utilisation"]["wire, s1 to h2"])
+        c.expect(all(part <= 1 for part in run["stood_still"].values()), "stood still: %s" % run["stood_still"])
+        sent = run["counters"]["s1.port%d.tx_bytes" % port["port"]]
+        c.expect(sent * 8e-3 > port["tx_gbps"] * duration, "what is drained is not among the counters")
+
+
+def check_unknown(c):
+    """Of UC WRITEs nobody knows what came: goodput says so. Messages that a ring of pauses holds are told, with the ring."""
+    fault = "[faults]\nat = \"h1\"\ndrop = 50\n"
+    uc = "size = 1024\ntransport = \"uc\"\nverb = \"%s\"\n"
+    run, said = c.call("run", c.file(STAR % (1000, 1000) + uc % "write" + fault))
+    c.expect(run["workloads"][0]["goodput_is_of"] == "sent" and "lost" not in run["all"] and "as sent" in said, said)
+    run, said = c.call("run", c.file(STAR % (1000, 1000) + uc % "write_imm" + fault))
+    c.expect("goodput_is_of" not in run["all"] and run["all"]["lost"] > 0 and "as sent" not in said, said)
+    ring = subprocess.run([c.program, "fabric", "ring", "--print"], check=True, capture_output=True, text=True).stdout
+    ring = ring.replace("[[flow]]", "[[workload]]")
+    run, said = c.call("run", c.file(ring, "ring.toml"), status=1)
+    c.expect(len(run["standstills"][0]["ways"]) == 4 and "deadlock: " in said, said)
+    c.expect("unfinished" in said, "no unfinished messages: " + said)
+
+
+def check_quantiles(c):
+    """Of few messages the 99 % quantile is the longest, in a network's flows as in a run's workloads."""
+    text = "[topology]\nkind = \"star\"\nhosts = 3\n[[%s]]\nfrom = \"h1\"\nto = \"h3\"\nsize = 65536\nmessages = 5\n"
+    flow = c.call("fabric", c.file(text % "flow"))[0]["flows"][0]["message_us"]
+    latency = c.experiment(text % "workload")["all"]["latency"]
+    c.expect(flow["p99"] == flow["max"] > flow["typical"], "flow: %s" % flow)
+    c.expect(latency["p99"] == latency["max"], "run: %s" % latency)
+
+
 def check_goodput(c):
     """A closed loop fills the line, less its headers; one message at a time does not."""
     text = "duration_us = 500\nwarm_up_us = 50\n[[workload]]\nfrom = \"h1\"\nto = \"h2\"\nsize = 4096\nmtu = 2048\n"
@@ -482,6 +536,7 @@ def check_refusals(c):
             (head.replace("h2", "h9"), ["h9", "h1, h2"]),
             (head.replace("duration_us = 10\n", ""), ["messages: is missing", "end_us"]),
             (head + "start_us = 5\nend_us = 5\n", ["end_us: 5"]),
+            (head + "name = \"x\"\n[[workload]]\nname = \"x\"\nfrom = \"h1\"\nto = \"h2\"\n", ["x", "another workload"]),
             ("warm_up_us = 10\n" + head, ["warm_up_us", "0 to 9"]),
             (head + "[hosts.h7]\nhost.llc_read_ps = 1\n", ["h7", "h1, h2"]),
             (head + "[hosts.h2]\nhost.llc_raed_ps = 1\n", ["hosts.h2", "host.llc_read_ps"]),
@@ -501,6 +556,6 @@ if __name__ == "__main__":
     if shutil.which("tshark") is None:
         print("tshark is not installed")
         sys.exit(77)
-    sys.exit(run_checks(__doc__, Runs, (check_queueing, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
+    sys.exit(run_checks(__doc__, Runs, (check_queueing, check_counted_time, check_unknown, check_quantiles, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
                                         check_losses, check_ping_pong,
                                         check_ping_pong_receives, check_ping_pong_runs, check_repeatable, check_short_forms, check_examples, check_refusals)))

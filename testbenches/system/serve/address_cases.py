@@ -3,10 +3,16 @@
 
 The rules are those of the kernel's rdma_cm (core/cma.c) and of the product documents; frames are read by tshark,
 queries of multicast routers are scapy's."""
+import os
 import shutil
+import signal
+import socket
 import subprocess
+import time
 
-from scapy.all import Ether, ICMPv6MLQuery2, IP, IPv6, IPv6ExtHdrHopByHop, RouterAlert
+from scapy.all import (Dot1Q, Ether, ICMPv6MLQuery, ICMPv6MLQuery2, IP, IPv6, IPv6ExtHdrHopByHop, RouterAlert,
+                       in6_getnsmac)
+from scapy.contrib.igmp import IGMP as IGMP2
 from scapy.contrib.igmpv3 import IGMPv3, IGMPv3mq
 from scapy.layers.inet import IPOption_Router_Alert
 from served import PEER_MAC, MODEL4, PEER4, MODEL6, PEER6, RNIC, expect, pairs_of_links, path, serve, wire
@@ -138,9 +144,9 @@ def reports():
     left = [r for r in rows if r[1] == MODEL4 and r[3] == "0x17"]
     expect(rows[:2] == [report[MODEL4], report[PEER4]] and not left, rows)
     rows = frames(b.pcap, IGMP, "igmp")
-    expect(rows[0] == report[PEER4] and rows[-1] == leave and rows.count(leave) == 1, rows)
+    expect(rows[:2] == [report[MODEL4], report[PEER4]] and rows[-1] == leave and rows.count(leave) == 1, rows)
     a, b = mckey("239.9.8.7", "--roce", "v1")  # RoCE v1 is not IP
-    expect(frames(a.pcap, IGMP, "igmp or icmpv6.type == 143") == [], "reports of RoCE v1")
+    expect(frames(a.pcap, IGMP, "igmp") == [], "reports of RoCE v1")
     bad = frames(a.pcap, ["frame.number"], "_ws.malformed")
     expect(bad == [], bad)
 
@@ -162,22 +168,90 @@ def reports():
     expect(answers["of another"] is None, answers["of another"])
     w.model.stop_with(1)
     rows = [r for r in frames(w.model.pcap, IGMP, "igmp") if r[1] == MODEL4]
-    expect(rows[:2] == [four("0x22", "4", MODEL4)] * 2 and rows[2:4] == [four("0x22", "2", MODEL4)] * 2, rows)
+    expect(rows == [four("0x22", "4", MODEL4)] * 2 + [four("0x22", "2", MODEL4)] * 2 + [four("0x22", "3", MODEL4)] *
+           (len(rows) - 4) and len(rows) in (5, 6), rows)
+    left_at_the_end(four)
+
+
+def left_at_the_end(four):
+    """Groups that are joined when the program ends are left: by its time, a signal, and beside an IGMPv2 querier."""
+    for how in ("signal", "duration", "querier of version 2"):
+        os.unlink(path("peer"))
+        w = wire("--app", "mckey", "--server", "--group", "239.9.8.7", *(["--duration", 3] if how == "duration" else []))
+        w.model.until("joined", 20)
+        if how == "querier of version 2":
+            w.send(Ether(src=PEER_MAC, dst="01:00:5e:00:00:01") /
+                   IP(src=PEER4, dst="224.0.0.1", ttl=1, options=[IPOption_Router_Alert()]) / IGMP2(type=0x11, mrcode=5))
+            time.sleep(1)
+        if how == "duration":
+            expect(w.model.wait(20) == 1, w.model.text)
+        else:
+            w.model.process.send_signal(signal.SIGTERM)  # and once more, as timeout does: it is one wish
+            w.model.stop_with(1)
+        rows = [r for r in frames(w.model.pcap, IGMP, "igmp") if r[1] == MODEL4]
+        last = (four("0x17", "", MODEL4, to="224.0.0.2", dmac="01:00:5e:00:00:02") if how == "querier of version 2" else
+                four("0x22", "3", MODEL4))
+        expect(rows[-1] == last and rows.count(last) in (1, 2), "%s: %s" % (how, rows))
+        heard = []
+        while (f := w.receive(0.3)) is not None:
+            heard.append(bytes(f))
+        expect(any(bytes([0x17 if how == "querier of version 2" else 0x22, 0]) == f[38:40] for f in heard[-1:]),
+               "%s: the peer has not got it" % how)
+        w.socket.close()
 
 
 def listeners():
-    """The same of an IPv6 group."""
+    """The same of IPv6 groups: those of the host's addresses (RFC 4861, 7.2.1) and one that is joined."""
     if shutil.which("tshark") is None:
         print("skipped: no tshark")
         return 77
-    w = wire("--app", "mckey", "--server", "--group", "ff0e::1:3", addresses=(MODEL6,))
+    w = wire("--app", "mckey", "--server", "--group", "ff0e::1:3", addresses=(MODEL6, "fd00::1234:5678"))
     w.model.until("joined", 20)
-    while w.receive(1.5) is not None:
-        pass
-    w.send(Ether(src=PEER_MAC, dst="33:33:00:00:00:01") / IPv6(src="fe80::99", dst="ff02::1", hlim=1) /
-           IPv6ExtHdrHopByHop(options=[RouterAlert(value=0)]) / ICMPv6MLQuery2(mrd=500, QRV=2, QQIC=125))
-    expect(w.receive(3) is not None, "no answer to the query")
+    groups = {"ff02::1:ff00:2", "ff02::1:ff34:5678", "ff0e::1:3"}  # the link-local address and the first one have one
+
+    def told(record, rows):
+        return {g for r in rows if r[:3] == ("33:33:00:00:00:16", "ff02::16", "143")
+                for k, g in zip(r[3].split(","), r[4].split(",")) if k == record}
+
+    def ask(query, to):
+        while w.receive(1.5, reports=True) is not None:
+            pass
+        w.send(Ether(src=PEER_MAC, dst=in6_getnsmac(socket.inet_pton(socket.AF_INET6, to))) /
+               IPv6(src="fe80::99", dst=to, hlim=1) / IPv6ExtHdrHopByHop(options=[RouterAlert(value=0)]) / query)
+        return w.receive(3, reports=True)
+
+    answers = [ask(ICMPv6MLQuery2(mrd=500, QRV=2, QQIC=125), "ff02::1")]
+    answers += [ask(ICMPv6MLQuery2(mladdr=g, mrd=500, QRV=2, QQIC=125), g) for g in ("ff02::1:ff34:5678", "ff0e::1:3")]
+    expect(all(a is not None for a in answers), "no answer to a query: %s" % answers)
     w.model.stop_with(1)
     rows = frames(w.model.pcap, MLD, "icmpv6.type == 143")
-    report = ("33:33:00:00:00:16", "ff02::16", "143")
-    expect(rows[:3] == [report + ("4", "ff0e::1:3")] * 2 + [report + ("2", "ff0e::1:3")], rows)
+    answered = [r for r in rows if "2" in r[3].split(",")]
+    expect(told("4", rows) == groups and [told("2", [r]) for r in answered] ==
+           [groups, {"ff02::1:ff34:5678"}, {"ff0e::1:3"}], rows)
+    # Once, or for the second time as well before the program is gone.
+    expect(told("3", rows[-1:]) == groups and told("3", rows[:-2]) == set(), rows)
+    expect(all(frames(w.model.pcap, ["frame.number"], f) == [] for f in ("_ws.malformed", "icmpv6.checksum.status == 0")),
+           "bad reports")
+    os.unlink(path("peer"))
+    interfaces()
+
+
+def interfaces():
+    """The untagged interface has the link-local address, the VLAN's has those of --ip: each reports its own, and is asked
+    by itself. MLDv1 beside a querier of that."""
+    w = wire("--vlan", 100, addresses=("fd00::1234:5678",))
+    while w.receive(1.5, reports=True) is not None:
+        pass
+    query = IPv6(src="fe80::99", dst="ff02::1", hlim=1) / IPv6ExtHdrHopByHop(options=[RouterAlert(value=0)]) / ICMPv6MLQuery(mrd=500)
+    w.send(Ether(src=PEER_MAC, dst="33:33:00:00:00:01") / Dot1Q(vlan=100) / query)
+    while w.receive(1.5, reports=True) is not None:
+        pass
+    w.model.stop()
+    rows = frames(w.model.pcap, ["vlan.id"] + MLD, "icmpv6.type == 143 and eth.src == 02:00:00:00:00:02")
+    joined = [r for r in rows if r[4] == "4"]
+    expect({(r[0], r[5]) for r in joined} == {("", "ff02::1:ff00:2"), ("100", "ff02::1:ff34:5678")} and len(joined) == 4, rows)
+    expect({(r[0], r[4], r[5]) for r in rows if r[4] != "4"} == {("", "3", "ff02::1:ff00:2")}, rows)
+    old = frames(w.model.pcap, ["vlan.id", "ipv6.dst", "icmpv6.type", "icmpv6.mld.multicast_address"],
+                 "(icmpv6.type == 131 or icmpv6.type == 132) and eth.src == 02:00:00:00:00:02")
+    group = "ff02::1:ff34:5678"
+    expect(old == [("100", group, "131", group), ("100", "ff02::2", "132", group)], old)

@@ -148,7 +148,9 @@ def several():
     for adapter, peer in zip(adapters, peers):
         run = adapter["runs"][0]
         expect(run["ok"] and run["received"] == 50 and run["wrong_bytes"] == 0, run)
-        expect(adapter["link"]["frames_in"] == peer.result["link"]["frames_out"] > 100, adapter["link"])
+        # The peer's last one, by which it leaves the groups of its addresses, may find nobody.
+        expect(peer.result["link"]["frames_out"] - adapter["link"]["frames_in"] in (0, 1) and
+               adapter["link"]["frames_in"] > 100, adapter["link"])
     expect({p.result["statistics"].get("served.adapter.requester.packets") for p in peers} != {None}, "statistics")
     statistics = both.result["statistics"]
     expect(statistics["served.adapter.requester.packets"] > 100 and statistics["served2.adapter.requester.packets"] > 100,
@@ -156,7 +158,8 @@ def several():
     blue_flames = [statistics.get(name + ".adapter.requester.blueflame_used", 0) for name in ("served", "served2")]
     expect(blue_flames[1] > 0 == blue_flames[0], "b.driver.blue_flame=all: %s requests by BlueFlame" % blue_flames)
     for pcap, count in ((both.pcap, adapters[0]), (both.pcap + ".2", adapters[1])):
-        expect(len(rdpcap(pcap)) == count["link"]["frames_in"] + count["link"]["frames_out"], pcap)
+        expect(len(rdpcap(pcap)) == count["link"]["frames_in"] + count["link"]["frames_out"] +
+               count["link"]["drop"]["no_peer"], pcap)
     done = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("x"), "--ip", "10.0.0.9@2"], capture_output=True,
                           text=True)
     expect(done.returncode == 2 and "--ip 10.0.0.9@2" in done.stderr, done)

@@ -193,6 +193,8 @@ def intruders():
         mad = bytearray(message(rng.choice((0x11, 0x13, 0x14, 0x16, 0x1a)), mine + 5, theirs, rng.randbytes(220)))
         w.send(datagram(bytes(mad)))
     w.silence(w.arp("10.0.0.77"))
+    for other in (b"\0\0\0", b"\x12\x34\x56", bytes(second[56:59])):  # a DREQ, but of no queue pair of the connection's
+        w.silence(datagram(message(0x15, mine + 5, theirs, other + b"\0")))
     kind, local, remote, _ = answer(w, datagram(message(0x15, mine + 5, theirs, theirs_qpn + b"\0")))
     expect((kind, local, remote) == (0x16, theirs, mine + 5), "no DREP")
     time.sleep(1)  # the run ends a little after its connection

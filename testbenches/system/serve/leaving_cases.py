@@ -180,16 +180,16 @@ def unreleased():
     for number in range(2):
         request = bytearray(linux_request())
         request[24:28], request[38:40], request[56:59] = struct.pack(">I", 0x7000 + number), struct.pack(">H", 7471), b"\0\4" + bytes([number])
-        kind, theirs, mine, _ = answer(w, datagram(bytes(request)))
+        kind, theirs, mine, rep = answer(w, datagram(bytes(request)))
         while kind == 0x15:  # the one before is asked to end
-            kind, theirs, mine, _ = answer(w)
+            kind, theirs, mine, rep = answer(w)
         expect(kind == 0x13, "no REP")
         w.send(datagram(message(0x14, mine, theirs)))
         if number == 0:
             w.model.until("failed: " + SILENT, 40)
         else:
             time.sleep(0.3)
-            w.send(datagram(message(0x15, mine, theirs, struct.pack(">I", 0))))
+            w.send(datagram(message(0x15, mine, theirs, rep[36:39] + b"\0")))
             w.model.until("released the connection", 3)
     stop(w)
 

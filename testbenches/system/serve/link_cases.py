@@ -8,8 +8,9 @@ import struct
 import subprocess
 import time
 
-from scapy.all import ARP, Ether, ICMP, IP, Raw, rdpcap
-from served import RNIC, MODEL_MAC, PEER_MAC, MODEL4, MODEL6, PEER4, wrong, expect, path, free_port, serve, pairs_of_links, wire
+from scapy.all import ARP, Ether, ICMP, IP, Raw
+from served import (RNIC, MODEL_MAC, PEER_MAC, MODEL4, MODEL6, PEER4, wrong, expect, path, free_port, serve, pairs_of_links,
+                    wire, is_report, asked_for)
 
 
 def framed(frame):
@@ -39,7 +40,9 @@ class stream_peer:
         return got
 
     def receive(self):
-        return Ether(self.exactly(struct.unpack(">I", self.exactly(4))[0]))
+        while is_report(frame := self.exactly(struct.unpack(">I", self.exactly(4))[0])):
+            pass
+        return Ether(frame)
 
     def asks(self):
         self.socket.sendall(framed(wire.arp()))
@@ -77,7 +80,9 @@ def stream():
 def stream_peer_after_close(p, nonsense):
     p.socket.sendall(nonsense)
     try:
-        p.exactly(1)
+        while True:  # what was on its way
+            p.exactly(1)
+    except socket.timeout:
         raise wrong("the stream goes on after an impossible length")
     except (EOFError, ConnectionResetError):
         return stream_peer(path("s"))
@@ -134,7 +139,7 @@ def time_():
     t = w.model.stop()["time"]
     expect(t["simulated_us"] <= t["real_us"] and t["simulated_us"] > t["real_us"] - 1_000_000, "not in step: %s" % t)
     # The capture's clock is the simulation's: answers cannot have been sent before they were asked, nor much later.
-    frames = rdpcap(w.model.pcap)
+    frames = asked_for(w.model.pcap)
     waits = [float(b.time - a.time) for a, b in zip(frames[::2], frames[1::2])]
     expect(all(0 < x < 0.001 for x in waits), "answers after %s s of simulated time" % max(waits))
     span = float(frames[-1].time - frames[0].time)
@@ -162,7 +167,7 @@ def ends():
         w.ask(w.arp())
         w.model.process.send_signal(number)
         expect(w.model.wait(10) == 0 and w.model.result["signal"] == number, "after %s: %s" % (number, w.model.text))
-        expect(len(rdpcap(w.model.pcap)) == 2, "the capture is not whole")
+        expect(len(asked_for(w.model.pcap)) == 2, "the capture is not whole")
         expect(not os.path.exists(path("model")), "the socket is left behind")
         os.unlink(path("peer"))
     # In the middle of an application, with nobody at the other end.
@@ -189,6 +194,8 @@ def refusals():
             (["--link", "listen:tcp:127.0.0.1:99999"], "65535"),
             (["--link", "listen:udp:127.0.0.1:5"], "listen:tcp:"),
             (["--link", "datagram:unix:" + path("x")], "comma"),
+            (["--link", "datagram:udp:127.0.0.1:9,127.0.0.1:9"], "expected an address of the peer's that is another"),
+            (["--link", "datagram:unix:%s,%s" % (path("x"), path("x"))], "expected an address of the peer's that is another"),
             (["--link", "listen:unix:" + "x" * 200], "107"),
             (["--link", "listen:unix:/nowhere/at/all"], "No such file"),
             (["--link", "listen:tcp:127.0.0.1:" + port], "in use"),
@@ -198,7 +205,9 @@ def refusals():
             (link + ["--ip", "10.0.0.1@2"], "--ip 10.0.0.1@2"),
             (link + ["--mac", "02:00:00:00:00:01", "--mac", "02:00:00:00:00:02"], "--mac"),
             (link + ["--ip", "10.0.0"], "--ip"),
-            (link + ["--ip", "224.0.0.1"], "--ip"),
+            *((link + ["--ip", a], "--ip %s: expected a host's IPv4 or IPv6 address" % a) for a in (
+                "224.0.0.1", "ff02::1", "0.0.0.0", "::", "255.255.255.255", "127.0.0.1", "127.255.255.254", "::1",
+                "::ffff:127.0.0.1")),
             (link + ["--mac", "01:00:5e:00:00:01"], "--mac"),
             (link + ["--app", "rc_pingpong"], "--server or --client"),
             (link + ["--server"], "--app"),

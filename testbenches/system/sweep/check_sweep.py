@@ -167,6 +167,11 @@ def check_hypercube(s):
     logs = sorted(int(len(rows) * (math.log10(float(r["parameters.host.llc_read_ps"])) - 5) / 2) for r in rows)
     s.expect(sum(abs(a - b) for a, b in zip(logs, range(20))) <= 2, "hypercube: logarithms are in parts %s" % logs)
     s.expect(sorted(r["workload.rpc.size"] for r in rows) == ["256"] * 10 + ["64"] * 10, "hypercube: sizes")
+    whole = ('experiment = "load.toml"\nplan = "latin-hypercube"\ncount = 12\n[axes]\n'
+             '"workload.rpc.qps" = { from = 1, to = 12 }\n')
+    rows_of_whole, _, _ = s.sweep(whole)
+    qps = sorted(int(r["workload.rpc.qps"]) for r in rows_of_whole)
+    s.expect(qps == list(range(1, 13)), "hypercube: whole numbers %s" % qps)
     again, _, _ = s.sweep(text)
     s.expect(again == rows, "hypercube: not the same points again")
     other, _, _ = s.sweep(text.replace("seed = 4", "seed = 5"))

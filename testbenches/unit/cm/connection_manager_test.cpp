@@ -239,6 +239,42 @@ TEST(connection_manager, messages_of_a_third_host_change_nothing) {
   EXPECT_EQ(n.a.manager.count().unknown_id, 17u);
 }
 
+/// IBA volume 1, 12.9.8, and core/cm.c:cm_dreq_handler: who names another queue pair gets no DREP, and ends nothing.
+TEST(connection_manager, a_dreq_of_another_queue_pair_is_discarded) {
+  for (const bool over : {false, true}) {
+    network n;
+    const auto [a, b] = n.established(0x77);
+    if (over) {
+      n.b.manager.abandon(b, n.now);
+      n.deliver();
+      n.a.take(kind::disconnect_request);
+      EXPECT_TRUE(n.a.manager.disconnect(a, {}, n.now));
+      n.deliver();
+    }
+    const state before = n.b.manager.state_of(b);
+    EXPECT_EQ(before, over ? state::timewait : state::established);
+    contents dreq;
+    dreq.kind = message::dreq;
+    dreq.local_id = a;
+    dreq.remote_id = b;
+    for (const std::uint32_t qpn : {0u, 1u, 0x77u, 0x123456u}) {
+      dreq.remote_qpn = qpn;
+      const mad m = encode(dreq);
+      n.b.manager.receive(network::from(n.a), m.data(), m.size(), n.now);
+    }
+    EXPECT_TRUE(n.b.out.empty() && !n.b.manager.has_event());
+    EXPECT_EQ(n.b.manager.state_of(b), before);
+    EXPECT_EQ(n.b.manager.count().unknown_id, 4u);
+    dreq.remote_qpn = 0x78;
+    const mad m = encode(dreq);
+    n.b.manager.receive(network::from(n.a), m.data(), m.size(), n.now);
+    if (over)
+      EXPECT_EQ(n.b.out.size(), 1u) << "the DREP once more";
+    else
+      EXPECT_EQ(n.b.take(kind::disconnect_request).id, b);
+  }
+}
+
 /// A LAP of host a's connection, and the APR to it; nothing when there is none.
 std::optional<contents> ask_for_path(network& n, connection_id local, connection_id remote, std::uint32_t qpn,
                                      bool reverse = false) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -255,6 +256,77 @@ TEST(Memberships, VersionCanBeForced) {
   EXPECT_EQ(three.read("-e igmp.type"), (strings{"0x22"}));
 }
 
+/// What a host says when it goes: at once, of all groups together (RFC 3376, 5.1; RFC 3810, 6.1).
+TEST(Memberships, AllAreLeftTogether) {
+  NEEDS_TSHARK();
+  interface i;
+  for (const char* text : {"239.1.1.1", "239.9.8.7", "239.9.8.7", "224.0.0.1", "ff02::1", "ff0e::1:3"}) i.join(text);
+  i.wait(10 * second);
+  i.frames.clear();
+  i.members.leave_all(i.now);
+  EXPECT_EQ(i.read("-e ip.dst -e ipv6.dst -e igmp.record_type -e igmp.maddr -e icmpv6.mldr.mar.record_type "
+                   "-e icmpv6.mldr.mar.multicast_address"),
+            (strings{"224.0.0.22\t\t3,3\t239.1.1.1,239.9.8.7\t\t", "\tff02::16\t\t\t3\tff0e::1:3"}));
+  EXPECT_FALSE(i.members.is_member(group("239.9.8.7")) || i.members.is_member(group("ff02::1")));
+  i.hear(query3);
+  i.hear(mld2_query);
+  i.wait(10 * second);
+  EXPECT_EQ(i.read("-e igmp.record_type -e icmpv6.mldr.mar.record_type"), (strings{"3,3\t", "\t3"})) << "once more";
+}
+
+/// Beside queriers of the older versions: Leave to 224.0.0.2 and Done to ff02::2, of what we were the last to report.
+TEST(Memberships, AllAreLeftInTheOlderVersions) {
+  NEEDS_TSHARK();
+  interface i;
+  i.hear(query2);
+  i.hear(mld1_query);
+  for (const char* text : {"239.1.1.1", "239.9.8.7", "ff0e::1:3", "ff0e::1:4"}) i.join(text);
+  i.wait(20 * second);
+  i.hear(query2_of_group);
+  i.hear(report2);
+  i.hear(mld1_report);
+  i.frames.clear();
+  i.members.leave_all(i.now);
+  EXPECT_EQ(i.read("-e ip.dst -e igmp.type -e igmp.maddr -e ipv6.dst -e icmpv6.type -e icmpv6.mld.multicast_address"),
+            (strings{"224.0.0.2\t0x17\t239.1.1.1\t\t\t", "\t\t\tff02::2\t132\tff0e::1:4"}));
+  i.wait(20 * second);
+  EXPECT_TRUE(i.frames.empty());
+}
+
+/// Nobody has heard what was said before the cable had another end.
+TEST(Memberships, AreReportedAgain) {
+  NEEDS_TSHARK();
+  interface i;
+  for (const char* text : {"239.9.8.7", "ff02::1", "ff0e::1:3"}) i.join(text);
+  i.wait(10 * second);
+  i.frames.clear();
+  i.members.report_again(i.now);
+  i.wait(10 * second);
+  const strings four{"4\t239.9.8.7\t\t", "4\t239.9.8.7\t\t"}, six{"\t\t4\tff0e::1:3", "\t\t4\tff0e::1:3"};
+  strings rows = i.read(
+      "-e igmp.record_type -e igmp.maddr -e icmpv6.mldr.mar.record_type "
+      "-e icmpv6.mldr.mar.multicast_address");
+  std::sort(rows.begin(), rows.end());
+  strings all = six;
+  all.insert(all.end(), four.begin(), four.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(rows, all);
+}
+
+/// RFC 4861, 7.2.1 and RFC 3810, 6: of the groups that everybody is in, only ff02::1 is not reported.
+TEST(Memberships, OfAddressesAreReported) {
+  NEEDS_TSHARK();
+  interface i;
+  i.join("ff02::1:ff00:2");
+  i.wait(10 * second);
+  EXPECT_EQ(i.read(records6), (strings{"143\t4\tff02::1:ff00:2", "143\t4\tff02::1:ff00:2"}));
+  i.hear(mld2_query);
+  i.wait(second);
+  EXPECT_EQ(i.read(records6), (strings{"143\t2\tff02::1:ff00:2"}));
+  i.leave("ff02::1:ff00:2");
+  EXPECT_EQ(i.read(records6), (strings{"143\t3\tff02::1:ff00:2"}));
+}
+
 TEST(Memberships, OfIpv6AreMulticastListeners) {
   NEEDS_TSHARK();
   interface i;
@@ -324,6 +396,7 @@ TEST(Memberships, HaveARoomOfTwenty) {
     ASSERT_EQ(i.members.join(ipv4_gid(0xef000000u + n), i.now), 0);
   EXPECT_EQ(i.members.join(group("239.9.9.9"), i.now), -ENOBUFS);
   EXPECT_EQ(i.members.join(ipv4_gid(0xef000001u), i.now), 0);
+  EXPECT_EQ(i.members.join(group("ff02::1:ff00:2"), i.now), 0) << "of an address: not one of those";
 }
 
 /// Every shorter frame, and every frame with a wrong bit, is dropped or is another one: nothing else happens.
