@@ -230,9 +230,14 @@ host_driver::function_ports ports_of_functions(const node_config& c) {
   return {{one, two, c.functions - one - two}, c.adapter.ports};
 }
 
-/// The host's name is what its neighbours get to know.
-host_driver::config named(host_driver::config d, const std::string& host) {
+/// The host's name is what its neighbours get to know. With fewer vectors than one for asynchronous events and one for
+/// completions there are wires, as Linux does it (mlx4/main.c:mlx4_enable_msi_x).
+host_driver::config own_driver(const node_config& c, const std::string& host) {
+  host_driver::config d = c.driver;
   if (d.dcb.system_name.empty()) d.dcb.system_name = host;
+  const unsigned vectors = c.adapter.pcie.space.msix_vectors;
+  d.use_msix = d.use_msix && vectors > 1;
+  if (d.use_msix) d.completion_vectors = std::min(d.completion_vectors, vectors - 1);
   return d;
 }
 
@@ -292,9 +297,11 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       turns_(env.base),
       bus_("bus", env.base, memory_, turns_, cfg.bus),
-      device_(bus_, named(cfg.driver, basename())) {
+      device_(bus_, own_driver(cfg, basename())) {
   if (cfg.functions != 0 && !cfg.driver.use_msix)
     throw sim::config_error("driver.use_msix: must be true with virtual functions");
+  if (cfg.functions != 0 && cfg.adapter.pcie.space.msix_vectors < 2)
+    throw sim::config_error("adapter.pcie.msix_vectors: expected 2 or more with virtual functions");
   if (cfg.driver.roce_mode == host_driver::config::roce_versions::v2 && !cfg.adapter.parser.roce_v2)
     throw sim::config_error("driver.roce_mode: v2 needs an adapter that has it (adapter.port.roce_v2)");
   if (cfg.tlm_sockets) {

@@ -46,13 +46,16 @@ std::string icrc_pins::tracker::text() const {
   const auto word = [&p](std::size_t at) {
     return unsigned{p.bytes[at]} << 16 | unsigned{p.bytes[at + 1]} << 8 | p.bytes[at + 2];
   };
+  constexpr std::uint8_t next_header_ib = 0x1b;  // IBA A16: of the GRH of RoCE v1
+  const bool plain = v1 && p.length > 6 && p.bytes[6] != next_header_ib;
   std::ostringstream text;
-  text << "packet " << p.number << " of this engine, RoCE "
-       << (v1     ? "v1"
-           : ipv4 ? "v2 over IPv4"
-                  : "v2 over IPv6")
+  text << "packet " << p.number << " of this engine, "
+       << (plain  ? "no RoCE"
+           : v1   ? "RoCE v1"
+           : ipv4 ? "RoCE v2 over IPv4"
+                  : "RoCE v2 over IPv6")
        << ", " << p.length << " bytes so far";
-  if (p.length >= bth + 12)
+  if (!plain && p.length >= bth + 12)
     text << ", opcode 0x" << std::hex << unsigned{p.bytes[bth]} << ", queue pair 0x" << word(bth + 5) << ", PSN 0x"
          << word(bth + 9);
   return text.str();
