@@ -245,18 +245,18 @@ def scenarios():
         add("--sizes 64 --qps 8 --messages 6000 --set b.adapter.responder.ack_coalesce=1 --set b.adapter.responder.ack_cycles=%d"
             % cycles, "responder acknowledge of adapter b")
     # One that answers two requests at once does all the same: each of its answers is for two.
-    add("--sizes 64 --qps 8 --messages 6000 --set b.adapter.responder.ack_coalesce=2 --set b.adapter.responder.ack_cycles=150",
+    add("--sizes 64 --qps 8 --messages 3000 --set b.adapter.responder.ack_coalesce=2 --set b.adapter.responder.ack_cycles=150",
         "responder acknowledge of adapter b")
     # Grants that take what has gathered hold up nobody.
-    add("--sizes 64 --qps 16 --messages 6000 --set adapter.scheduler.grant_cycles=60", "processor a")
+    add("--sizes 64 --qps 16 --messages 3000 --set adapter.scheduler.grant_cycles=60", "processor a")
     # Units that are not granted.
     for grants in (1, 2):
-        add("--sizes 64 --qps 16 --messages 6000 --set adapter.scheduler.grants=%d" % grants, "scheduler grants of adapter a")
+        add("--sizes 64 --qps 16 --messages 3000 --set adapter.scheduler.grants=%d" % grants, "scheduler grants of adapter a")
     # Turns of one message, for each of which descriptors are fetched.
-    add("--sizes 64 --qps 16 --messages 6000 --set adapter.requester.turn_wqes=1",
-        "PCIe, host a to adapter and processing units of adapter a", ("PCIe", "processing units"))
+    add("--sizes 64 --qps 16 --messages 3000 --set adapter.requester.turn_wqes=1",
+        "PCIe, host a to adapter and processing units of adapter a", ("PCIe", "processing units", "datapath"))
     # A cable on which each frame comes twice.
-    add("--sizes 4096 --qps 4 --messages 3000 --faults " + os.path.join(FAULTS, "duplicate_all.toml"), "wire, a to b",
+    add("--sizes 4096 --qps 4 --faults " + os.path.join(FAULTS, "duplicate_all.toml"), "wire, a to b",
         ("time-outs",))  # without the plan nothing comes twice
     # Units that wait for their queue pairs' time.
     for qps, rate in ((1, 6000), (8, 9000)):
