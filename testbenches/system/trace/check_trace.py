@@ -323,7 +323,7 @@ def read_row(c, what, row, pings, pongs, one_way):
     order = sorted(range(len(samples)), key=lambda i: samples[i])
     typical = order[(len(order) - 1) // 2]
     for key, value in (("min_us", samples[order[0]]), ("max_us", samples[order[-1]]), ("typical_us", samples[typical]),
-                       ("p99_us", samples[order[(len(order) - 1) * 99 // 100]])):
+                       ("p99_us", samples[order[(len(order) * 99 + 99) // 100 - 1]])):
         c.expect(round(row[key] * 1e6) == value, "%s: %s is %.6f us, the trace says %d ps" % (what, key, row[key], value))
     c.expect(abs(row["avg_us"] * 1e6 - sum(samples) / len(samples)) < 1, "%s: average" % what)
     said, told = collections.Counter(), collections.Counter()
