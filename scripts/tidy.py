@@ -82,7 +82,9 @@ class reader:
             together = os.path.join(self.folder, f"together_{number}.cpp")
             with open(together, "w", encoding="utf-8") as f:
                 f.writelines(f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files)
-            status, said = self.run(f"batch_{number}", together, command.replace(files[0], together), directory)
+            # A name of one file hides no name of another one.
+            command = command.replace(files[0], together) + " -Wno-shadow"
+            status, said = self.run(f"batch_{number}", together, command, directory)
             if status == 0:
                 return True, said
             if "[clang-diagnostic-error" not in said:
