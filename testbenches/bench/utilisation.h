@@ -113,9 +113,8 @@ struct offered_load {
 ///    it is wherever the reads of payload are meant;
 /// 7. the message table, when queue pairs stood still for it in 92 % of the time, and not for time-outs;
 ///    The receives, when the responder's check was in use or waited for their descriptors in 92 %, a quarter of it so;
-/// 8. when the processing units were in use, or work waited all of the time for units that the scheduler does not
-/// grant,
-///    and the port was not paused: of these for a quarter of the time for descriptors of a queue that had been empty,
+/// 8. when the processing units were in use, or work waited all of the time for units that are not granted, and the
+///    port was not paused: of these for a quarter of the time for descriptors of a queue that had been empty,
 ///    or for its end, the window, unless queue pairs wait for a unit; the READs under way, where a quarter is for
 ///    descriptors and queue pairs stand still for READs (2 % of the time), behind which they fetch them again; the
 ///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
