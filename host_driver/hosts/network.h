@@ -136,8 +136,10 @@ class network {
   /// What of the network cannot work as it is meant, a line each: headroom that is too small, pauses that end early,
   /// ports whose frames access ports do not get.
   std::vector<std::string> warnings() const;
-  /// Rings of pauses of which no way has sent anything since the last call.
+  /// Rings of pauses of which no way has sent anything since the last call, ten microseconds ago at least.
   std::vector<standstill> look_for_standstills();
+  /// All that these calls have found, each once.
+  const std::vector<standstill>& standstills() const { return standstills_; }
   /// By a program of a run that has no end in time: run() ends with message_failed when a ring of pauses stands still
   /// and none of these hosts (empty: of all) has got a RoCE packet for stuck_for. Only an outage could end the ring
   /// otherwise.
@@ -187,8 +189,9 @@ class network {
   std::vector<std::unique_ptr<fault_cable>> fault_cables_;
   system_capture capture_;
   std::unique_ptr<meeting> meeting_;
-  std::vector<std::vector<endpoint>> ends_;             // by host
-  std::vector<way> ways_;                               // between switches
+  std::vector<std::vector<endpoint>> ends_;  // by host
+  std::vector<way> ways_;                    // between switches
+  std::vector<standstill> standstills_;
   std::vector<std::array<ports_by_switch, 2>> routes_;  // to a host's port
   std::exception_ptr failure_;
   unsigned running_ = 0;

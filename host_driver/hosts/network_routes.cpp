@@ -58,10 +58,11 @@ bool network::is_stuck(way& w, unsigned priority) {
   const fabric::network_switch& from = *switches_[w.from];
   const bool held = (from.held(w.out) >> priority & 1) != 0;
   const std::uint64_t sent = from.sent(w.out, priority);
+  constexpr sim::time_ps for_long = 10 * sim::ps_per_us;  // callers look at times of their own
   const bool still = held && w.sent[priority] == sent && w.since[priority] != 0;
   if (!still) w.since[priority] = held ? now_ps() : 0;
   w.sent[priority] = sent;
-  return still;
+  return still && now_ps() - w.since[priority] >= for_long;
 }
 
 /// What comes in by `one` waits in the queue of `next`.
@@ -119,7 +120,11 @@ std::vector<standstill> network::look_for_standstills() {
           s.ways.push_back(name_of(**w));
           s.since = std::max(s.since, (*w)->since[p]);
         }
-        found.push_back(s);
+        const auto same = [&s](const standstill& known) {
+          return known.priority == s.priority && known.ways == s.ways;
+        };
+        if (std::none_of(standstills_.begin(), standstills_.end(), same)) standstills_.push_back(s);
+        found.push_back(std::move(s));
       }
       seen.insert(seen.end(), path.begin(), path.end());
     }

@@ -95,10 +95,7 @@ class fabric_run {
   void watch() {
     while (flows_->is_sending() && !flows_->failed() && network_->now_ps() + look_interval < deadline_) {
       network_->wait_until(network_->now_ps() + look_interval);
-      for (hosts::standstill& s : network_->look_for_standstills()) {
-        const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
-        if (std::none_of(standstills_.begin(), standstills_.end(), same)) standstills_.push_back(std::move(s));
-      }
+      network_->look_for_standstills();
       ++looks_;
       for (std::size_t i = 0; i < flows_->size(); ++i) {
         const bench::flow_config& c = (*flows_)[i].config();
@@ -124,8 +121,9 @@ class fabric_run {
     // Behind end_ there is what was under way at the deadline; it is in the counters.
     if (file_.duration_us == 0) used.at = used_before_.at + (end_ - begin_);
     results_["ports"] = ports_json(*network_, increase(before_, counters()), used.at - used_before_.at);
+    standstills_ = network_->standstills();
     results_["standstills"] = deadlocks_json(standstills_, begin_);
-    if (!standstills_.empty()) ok_ = false;
+    ok_ &= standstills_.empty();
     results_["head_of_line_blocking"] = nlohmann::json::array();
     for (const auto& [where, count] : blocked_) {
       const bench::flow_config& c = (*flows_)[where.first].config();

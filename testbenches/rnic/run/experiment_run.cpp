@@ -86,7 +86,7 @@ class experiment_run {
       if (wave) wave->begin();
     };
     listeners.goes_on = [this, &shown](sim::time_ps since) {
-      look_for_deadlocks();
+      network_->look_for_standstills();
       shown.at(done(since));
     };
     listeners.drains = [this] { measured_ = look(); };
@@ -127,13 +127,6 @@ class experiment_run {
   };
   state look() const { return {statistics_json(network_->statistics()), bench::measure_utilisation(*network_)}; }
 
-  void look_for_deadlocks() {
-    for (hosts::standstill& s : network_->look_for_standstills()) {
-      const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
-      if (std::none_of(deadlocks_.begin(), deadlocks_.end(), same)) deadlocks_.push_back(std::move(s));
-    }
-  }
-
   /// Ports and resources are of the time in which workloads send. One that the number of messages ends has drained by
   /// then, unless nobody acknowledges them.
   state& measured() {
@@ -157,8 +150,9 @@ class experiment_run {
     results_["all"] = sum_json(workloads_->workloads(), workloads_->times());
     for (const nlohmann::json& w : results_["workloads"]) ok_ &= !w.contains("failure");
     results_["ports"] = ports_json(*network_, increase(before_, used.statistics), counted);
-    results_["standstills"] = deadlocks_json(deadlocks_, begin_);
-    ok_ &= deadlocks_.empty();
+    standstills_ = network_->standstills();
+    results_["standstills"] = deadlocks_json(standstills_, begin_);
+    ok_ &= standstills_.empty();
     for (const auto& cable : network_->fault_cables())
       if (cable->faults() != nullptr) {
         results_["faults"].push_back(faults_json(*cable->faults(), workloads_->end()));
@@ -183,7 +177,7 @@ class experiment_run {
   std::optional<state> measured_;
   state ended_;
   sim::time_ps begin_ = 0;
-  std::vector<hosts::standstill> deadlocks_;
+  std::vector<hosts::standstill> standstills_;
   bool ok_ = true;
 };
 
@@ -196,7 +190,7 @@ void experiment_run::print() const {
     fmt::print("\n");
     print_ports(results_["ports"]);
   }
-  print_deadlocks(deadlocks_, begin_);
+  print_deadlocks(standstills_, begin_);
   print_busiest(usage_);
   if (results_.contains("trace")) print_trace(results_["trace"]);
   if (results_.contains("wave")) print_wave(results_["wave"]);
