@@ -382,6 +382,7 @@ int node::start() {
     throw sim::config_error(
         "adapter.identity.device_id: the driver knows no such device (0x1003, 0x1005 to 0x1010, 0x1017)");
   if (result != 0) return result;
+  check_function_settings();
   if (!guests_.empty())
     if (const int error = start_functions()) return error;
   if (bond_)
@@ -440,10 +441,14 @@ host_driver::dcb::service* node::dcb(unsigned port) {
   return nullptr;
 }
 
-int node::start_functions() {
+void node::check_function_settings() const {
   const host_driver::config& said = device_.settings();
   if (said.function_max_rate_mbps != 0 && said.function_vlan == 0)
     throw sim::config_error("driver.functions.max_rate_mbps: must be 0 without driver.functions.vlan");
+}
+
+int node::start_functions() {
+  const host_driver::config& said = device_.settings();
   if (function_settings_.empty()) {
     function_settings_.resize(guests_.size());
     for (host_driver::function_settings& s : function_settings_) {

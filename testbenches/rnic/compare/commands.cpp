@@ -23,7 +23,9 @@ void add_compare(command_line& line) {
                   "(default: all but counters, histograms, parameters and what the run is called)")
       ->type_name("FIELD")
       ->take_all();
-  command.add_option("--without", o.without, "Leaves these out; repeatable")->type_name("FIELD")->take_all();
+  command.add_option("--without", o.without, "Leaves these out; repeatable. A name that is in neither file is refused")
+      ->type_name("FIELD")
+      ->take_all();
   command.add_option("--junit", o.junit_file, "Write a report that CI services read, a case for each field")
       ->type_name("FILE");
   command.add_option("--json", o.json_file, "Write what differs as JSON")->type_name("FILE");

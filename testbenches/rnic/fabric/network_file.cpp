@@ -345,7 +345,8 @@ std::vector<const char*> network_fields() {
 }
 
 void read_network(const section& file, const std::string& name, network_file& f, topology_in_file rule) {
-  file.number("seed", 1, std::uint64_t{1} << 62, f.seed);
+  std::uint64_t seed = 0;
+  if (file.number("seed", 0, std::uint64_t{1} << 62, seed)) f.seed = seed;
   read_packets(file, f.common);
   if (rule == topology_in_file::may_be_missing && !file.has("topology")) {
     f.kind = "pair";

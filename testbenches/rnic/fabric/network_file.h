@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,8 +21,8 @@ struct network_file {
   std::vector<std::pair<std::string, std::string>> parameters;       ///< path and value
   std::vector<hosts::network_config::host_setting> host_parameters;  ///< in which hosts differ
   std::vector<hosts::network_config::vlan_setting> vlans;
-  std::uint64_t seed = 0;            ///< 0: that of the run
-  hosts::connection_options common;  ///< RoCE version, IP version and VLAN of all hosts
+  std::optional<std::uint64_t> seed;  ///< none: that of the run
+  hosts::connection_options common;   ///< RoCE version, IP version and VLAN of all hosts
 };
 
 // Errors of all of these are sim::config_error: one line with file, line, field and what is legal.

@@ -21,7 +21,7 @@ void check_port_rates(const adapter::config& c, const std::string& profile) {
 }  // namespace
 
 std::uint64_t seed_of(const common_options& common, const network_file& file) {
-  return file.seed != 0 && !common.seed_given ? file.seed : common.seed;
+  return common.seed_given ? common.seed : file.seed.value_or(common.seed);
 }
 
 hosts::network_config network_from(const common_options& common, const network_file& file, const std::string& name,

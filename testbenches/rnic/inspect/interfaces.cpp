@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/host_addresses.h"
 
 namespace rnic::program {
 
@@ -69,12 +70,7 @@ interface_address parse_address(const std::string& option, const std::string& te
   } else if (inet_pton(AF_INET6, address.c_str(), a.ip.data()) != 1) {
     throw usage_error(fmt::format("{}: '{}': '{}' is no IPv4 or IPv6 address", option, text, address));
   }
-  // Those of nobody, of groups and of everybody, and IPv6's loopback, which a kernel gives to no network interface.
-  const bool four_bytes = host_driver::is_ipv4(a.ip);
-  const bool nobodys = std::all_of(a.ip.begin() + (four_bytes ? 12 : 0), a.ip.end() - (four_bytes ? 0 : 1),
-                                   [](std::uint8_t b) { return b == 0; }) &&
-                       a.ip[15] <= (four_bytes ? 0 : 1);
-  if (a.ip[0] == 0xff || (four_bytes && a.ip[12] >= 224) || nobodys)
+  if (!may_be_hosts(a.ip))
     throw usage_error(fmt::format("{}: '{}': '{}' is not an interface's", option, text, address));
   return a;
 }

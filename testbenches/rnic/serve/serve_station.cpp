@@ -8,6 +8,7 @@
 
 #include "host_driver/cm/cma.h"
 #include "model/wire/ethernet.h"
+#include "testbenches/rnic/host_addresses.h"
 #include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/serve/serve_dcb.h"
@@ -29,14 +30,6 @@ constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
 }  // namespace
 
 namespace {
-
-/// Not the unspecified address, the limited broadcast, a group, or one that never leaves a host (RFC 6890, 2.2.2).
-bool may_be_hosts(const wire::gid& address) {
-  if (wire::is_multicast(address)) return false;
-  if (const auto four = wire::ipv4_of(address)) return *four != 0 && *four != 0xffffffff && *four >> 24 != 127;
-  const bool all_zero = std::all_of(address.begin(), address.end() - 1, [](std::uint8_t b) { return b == 0; });
-  return !all_zero || address[15] > 1;
-}
 
 /// Adapters are a and b in turn.
 const hosts::node_config& station_node(const hosts::two_nodes_config& system, unsigned index) {

@@ -103,12 +103,15 @@ class sweep_run {
     return fs::exists(of(point, ".status")) && content(of(point, ".toml")) == points_[point - 1].text;
   }
   /// In one piece: neither taken away since, nor lost with a machine that stopped before it was on its disk.
-  bool has_result(unsigned point) const { return nlohmann::json::accept(content(of(point, ".json"))); }
+  nlohmann::json result_of(unsigned point) const {
+    nlohmann::json result = nlohmann::json::parse(content(of(point, ".json")), nullptr, false);
+    return result.is_object() && result.contains("command") ? result : nlohmann::json(nullptr);
+  }
   /// It need not run any more. One that crashed did so for reasons that may have gone: memory, its node.
   bool is_done(unsigned point) const {
     if (!has_ended(point)) return false;
     const std::string status = content(of(point, ".status"));
-    return status == "failed\n" || status == "refused\n" || (status == "ok\n" && has_result(point));
+    return status == "failed\n" || status == "refused\n" || (status == "ok\n" && !result_of(point).is_null());
   }
 
   own_run run_of(unsigned point) const {
@@ -178,10 +181,10 @@ class sweep_run {
     r.values = points_[point - 1].values;
     r.status = has_ended(point) ? content(of(point, ".status")) : std::string();
     if (!r.status.empty()) r.status.pop_back();
-    const nlohmann::json result = nlohmann::json::parse(content(of(point, ".json")), nullptr, false);
-    if (r.status.empty() || (r.status == "ok" && result.is_discarded())) r.status = "missing";
+    const nlohmann::json result = result_of(point);
+    if (r.status.empty() || (r.status == "ok" && result.is_null())) r.status = "missing";
     if (r.status != "ok" && r.status != "missing") r.error = last_line(of(point, ".log"));
-    if (r.status == "missing" || result.is_discarded()) return r;
+    if (r.status == "missing" || result.is_null()) return r;
     for (auto& [name, value] : fields_of(result)) {
       const auto asked = [&name = name](const std::string& pattern) { return matches(pattern, name); };
       if (std::any_of(file_.columns.begin(), file_.columns.end(), asked)) r.fields.emplace_back(name, value);

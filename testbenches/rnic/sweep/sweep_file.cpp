@@ -98,7 +98,7 @@ sweep_file load_sweep(const std::string& file) {
     if (!by_chance && s.has(key)) s.fail(*s.find(key), std::string(key) + R"(: only with plan = "latin-hypercube")");
   if (!s.number("count", 1, most_points, f.count) && by_chance)
     throw sim::config_error(file + ": count: is missing, the number of points, from 1");
-  s.number("seed", 1, std::uint64_t{1} << 62, f.seed);
+  s.number("seed", 0, std::uint64_t{1} << 62, f.seed);
   if (const toml::node* columns = s.find("columns")) {
     f.has_columns = true;
     const toml::array* list = columns->as_array();

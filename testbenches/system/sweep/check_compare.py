@@ -74,6 +74,9 @@ def check(c):
     expect(put(*p99, value=4.1), 0, [], "--without", "all.latency.*")
     expect(put("rows", 1, "limited_by", value="window"), 1, ["rows.128.limited_by"], "--tolerance", "50")
     expect(put("flows", 0, "gbps", value=0), 1, ["flows.h1-h2.gbps"], "--tolerance", "99.9")
+    # New fields are no faults, but for what a good run has not.
+    expect(put("standstills", value=[{"ways": ["s1 to s2"], "priority": 3}]), 1, ["standstills.0.priority", "standstills.0.ways.0"])
+    expect(put("flows", 0, "failure", value="retries exceeded"), 1, ["flows.h1-h2.failure"])
     expect(put("all", "new", value=1), 0, ["all.new"])
     expect(lambda r: r["all"].pop("completed"), 1, ["all.completed"])
     # A list in another order is the same fields.
@@ -97,7 +100,8 @@ def check(c):
     c.compare(put("all", odd, value=1), "--junit", report, "--overwrite")
     names = [case.get("name") for case in xml.etree.ElementTree.parse(report).getroot()]
     c.expect("all." + odd in names, "JUnit: an odd name is %s" % names)
-    for arguments in ["--tolerance", "x"], ["--tolerance", "-1"], ["--tolerance", "a="], ["--field", "nothing.*"]:
+    for arguments in ["--tolerance", "x"], ["--tolerance", "-1"], ["--tolerance", "a="], ["--field", "nothing.*"], \
+            ["--tolerance", "nothing.*=3"], ["--without", "nothing.*"]:
         status, _, done = c.compare(nothing, *arguments)
         c.expect(status == 2 and len(done.stderr.splitlines()) == 1, "%s: %d %s" % (arguments, status, done.stderr))
     # A guard that guards nothing: a name that is in neither file beside one that is, an empty reference.

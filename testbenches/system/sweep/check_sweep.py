@@ -225,6 +225,12 @@ def check_points_again(s):
         f.truncate(1000)
     with open(os.path.join(points, "000003.status"), "w", encoding="utf-8") as f:
         f.write("crashed\n")
+    for stub in "{}", "[]", "null":  # in one piece, but no result
+        with open(os.path.join(points, "000001.json"), "w", encoding="utf-8") as f:
+            f.write(stub)
+        s.call(file, "--out", out, "--collect", status=1)
+        s.expect(s.table(out)[0]["status"] == "missing", "%s is a result: %s" % (stub, s.table(out)[0]))
+    os.remove(os.path.join(points, "000001.json"))
     s.call(file, "--out", out, "--collect", status=1)
     s.expect([r["status"] for r in s.table(out)] == ["missing", "missing", "crashed"], "again: %s" % s.table(out))
     s.call(file, "--out", out, "--quiet")
