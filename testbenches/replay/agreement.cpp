@@ -24,6 +24,8 @@ bool agreement::is_fatal(const difference& d) const {
       return d.answer == 0 || syndrome_kind(compared_.answers()[d.answer - 1].syndrome) != aeth_kind::ack;
     case difference_kind::extra_request:
       return d.answer == 0 || requests_.count({d.connection, compared_.answers()[d.answer - 1].psn}) == 0;
+    case difference_kind::payload:
+      return !d.other_order;
     case difference_kind::missing_request:
       return !plan_.frames[d.frame - 1].repeated;
     case difference_kind::missing_answer: {

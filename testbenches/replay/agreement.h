@@ -19,7 +19,8 @@ class agreement {
 
   /// Another kind of answer, verdict, address, length or content; an answer that is missing, or a NAK too many; a
   /// request that is missing or new; a completion in error. Not so: acknowledgements that are coalesced in another way,
-  /// answers to repetitions and repeated requests, since both ends allow for them, MSN and the solicited bit.
+  /// answers to repetitions and repeated requests, since both ends allow for them, atomics in another order, MSN and
+  /// the solicited bit.
   bool is_fatal(const difference& d) const;
 
  private:

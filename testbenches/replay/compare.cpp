@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "testbenches/replay/counters.h"
 #include "testbenches/replay/explain.h"
 #include "testbenches/replay/packets.h"
 #include "testbenches/replay/questions.h"
@@ -87,7 +88,7 @@ const std::vector<compared_field>& compared_fields() {
       {"payload", difference_kind::payload, "payload, operands of an atomic and what it found"},
       {"immediate", difference_kind::immediate, "immediate data"},
       {"solicited", difference_kind::solicited, "the solicited event bit"},
-      {"msn", difference_kind::msn, "message sequence number, less that of the first answer"}};
+      {"msn", difference_kind::msn, "message sequence number, less what most answers of the connection differ by"}};
   return fields;
 }
 
@@ -234,7 +235,8 @@ int comparison::received(const payload::frame& f, const sim::span_recorder& span
   o.connection = connection;
   o.opcode = p.bth.opcode;
   o.psn = p.bth.psn.value();
-  if (wire::traits(p.bth.opcode).aeth) o.syndrome = p.aeth.syndrome;
+  if (wire::traits(p.bth.opcode).aeth) o.syndrome = p.aeth.syndrome, o.msn = p.aeth.msn;
+  if (wire::traits(p.bth.opcode).atomic_ack_eth) o.found = p.atomic_original;
   find_question(l, p, o);
   follow(f, spans, o);
   answers_.push_back(o);
@@ -293,7 +295,9 @@ void comparison::match(int connection, const wire::packet& p, const std::uint8_t
 
 bool comparison::same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes) {
   const captured_frame& f = plan_.frames[e.frame];
-  const std::optional<difference_kind> kind = first_difference(l, f, p, bytes);
+  const std::optional<difference_kind> kind = first_difference(f, p, bytes);
+  if (!kind && wire::traits(p.bth.opcode).aeth && wire::traits(f.packet.bth.opcode).aeth)
+    l.counted.push_back(by_frame_[e.frame] - 1);
   if (!kind) return true;
   note(*kind, f.connection, e.frame + 1, describe(f.packet), describe(p));
   differences_.back().answer = e.answer;
@@ -301,7 +305,8 @@ bool comparison::same(lane& l, const expectation& e, const wire::packet& p, cons
 }
 
 /// Of headers those that both packets have: with the opcode ignored they may be of different kinds.
-std::optional<difference_kind> comparison::first_difference(lane& l, const captured_frame& f, const wire::packet& p,
+/// MSNs are compared at the end.
+std::optional<difference_kind> comparison::first_difference(const captured_frame& f, const wire::packet& p,
                                                             const std::uint8_t* bytes) const {
   const wire::packet& x = f.packet;
   const wire::opcode_traits &t = wire::traits(x.bth.opcode), &u = wire::traits(p.bth.opcode);
@@ -328,8 +333,6 @@ std::optional<difference_kind> comparison::first_difference(lane& l, const captu
         return t.immediate && u.immediate && x.immediate != p.immediate;
       case difference_kind::solicited:
         return x.bth.solicited != p.bth.solicited;
-      case difference_kind::msn:
-        return aeth && msn_differs(l, x, p);
       default:
         return false;
     }
@@ -343,11 +346,58 @@ std::optional<difference_kind> comparison::first_difference(lane& l, const captu
   return std::nullopt;
 }
 
-bool comparison::msn_differs(lane& l, const wire::packet& captured, const wire::packet& obtained) {
-  const std::uint32_t offset = (captured.aeth.msn - obtained.aeth.msn) & 0xffffff;
-  if (!l.msn_known) l.msn_offset = offset;
-  l.msn_known = true;
-  return offset != l.msn_offset;
+/// A capture may begin late, so that the two count from different messages. How far they are apart is what most answers
+/// say; of what as many say, what was said first.
+void comparison::compare_counts(const lane& l) {
+  const auto apart = [&](std::size_t i) {
+    const expectation& e = expectations_[i];
+    return (plan_.frames[e.frame].packet.aeth.msn - answers_[e.answer - 1].msn) & 0xffffff;
+  };
+  std::unordered_map<std::uint32_t, std::size_t> votes;
+  for (const std::size_t i : l.counted) ++votes[apart(i)];
+  std::size_t most = 0;
+  std::uint32_t usual = 0;
+  for (const std::size_t i : l.counted)
+    if (votes[apart(i)] > most) most = votes[usual = apart(i)];
+  for (const std::size_t i : l.counted) {
+    if (apart(i) == usual) continue;
+    expectation& e = expectations_[i];
+    const captured_frame& f = plan_.frames[e.frame];
+    const obtained_frame& o = answers_[e.answer - 1];
+    e.now = expectation::state::different;
+    note(difference_kind::msn, f.connection, e.frame + 1, describe(f.packet),
+         fmt::format("{} PSN {} {}", wire::traits(o.opcode).name, o.psn, aeth_text({o.syndrome, o.msn})));
+    differences_.back().answer = e.answer;
+  }
+}
+
+/// Atomics of several queue pairs on one word, which have no order among each other, nor does the replay keep one: the
+/// adapter's results are as right as the real host's when they follow from one another in some order as well as those.
+void comparison::find_other_orders() {
+  struct on_word {
+    std::vector<executed_atomic> captured, obtained;
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, on_word> words;  // by key and address
+  for (const expectation& e : expectations_) {
+    if (!wire::traits(plan_.frames[e.frame].packet.bth.opcode).atomic_ack_eth || e.question == no_frame) continue;
+    const wire::packet& request = plan_.frames[e.question].packet;
+    if (e.answer == 0 || !is_atomic(request) || !wire::traits(answers_[e.answer - 1].opcode).atomic_ack_eth) continue;
+    const obtained_frame& o = answers_[e.answer - 1];
+    on_word& w = words[{request.atomic.rkey, request.atomic.va}];
+    w.captured.push_back({e.question, e.frame, &request, plan_.frames[e.frame].packet.atomic_original, e.frame});
+    w.obtained.push_back({injected_at_[e.question], o.first_bit, &request, o.found, e.frame});
+  }
+  std::set<std::size_t> explained;
+  for (const auto& [where, w] : words) {
+    const int first = plan_.frames[w.captured.front().number].connection;
+    const bool of_one = std::all_of(w.captured.begin(), w.captured.end(), [&](const executed_atomic& a) {
+      return plan_.frames[a.number].connection == first;
+    });
+    if (of_one || order_of_execution(w.obtained).jump_count > order_of_execution(w.captured).jump_count) continue;
+    for (const executed_atomic& a : w.captured) explained.insert(a.number);
+  }
+  for (difference& d : differences_)
+    d.other_order = d.kind == difference_kind::payload && explained.count(d.frame - 1) != 0;
 }
 
 bool comparison::asked(int connection, wire::psn_t psn) const {
@@ -388,6 +438,9 @@ void comparison::finish() {
                                                                               : difference_kind::missing_request;
     note(kind, f.connection, e.frame + 1, describe(f.packet), "");
   }
+  if (ignored_.count(difference_kind::msn) == 0)
+    for (const lane& l : lanes_) compare_counts(l);
+  find_other_orders();
   std::stable_sort(differences_.begin(), differences_.end(), [](const difference& a, const difference& b) {
     return (a.frame == 0 ? ~std::size_t{0} : a.frame) < (b.frame == 0 ? ~std::size_t{0} : b.frame);
   });

@@ -54,6 +54,8 @@ struct difference {
   std::size_t answer = 0;  ///< index into comparison::answers() + 1, 0: the adapter sent nothing
   std::string expected, obtained;
   std::string explanation;
+  /// Of an atomic: what it found is right for another order of several queue pairs' atomics.
+  bool other_order = false;
 };
 
 /// An answer that acknowledges.
@@ -90,6 +92,8 @@ struct obtained_frame {
   int connection = -1;
   std::uint8_t opcode = 0;
   std::uint8_t syndrome = 0;  ///< of its AETH; 0 (ACK) without one
+  std::uint32_t msn = 0;      ///< of its AETH
+  std::uint64_t found = 0;    ///< by an atomic, of its answer
   std::uint32_t psn = 0;
   std::size_t question = 0;  ///< index in the capture + 1 of the peer's request that it answers, 0: none
   sim::time_ps latency = 0;  ///< from the first bit of the question to its own
@@ -134,9 +138,9 @@ class comparison {
  private:
   struct lane {
     std::unordered_map<std::uint32_t, std::vector<std::size_t>> by_psn;  // expectations
-    bool asked = false, acknowledged = false, msn_known = false;
+    bool asked = false, acknowledged = false;
     wire::psn_t asked_up_to, acknowledged_up_to;
-    std::uint32_t msn_offset = 0;      // captured minus obtained: a capture may begin late
+    std::vector<std::size_t> counted;  // expectations whose MSN is compared at the end
     sim::time_ps acknowledged_at = 0;  // when the last packet of that PSN was
     struct question {
       std::size_t frame;
@@ -152,9 +156,10 @@ class comparison {
   void match(int connection, const wire::packet& p, const std::uint8_t* bytes);
   expectation* find_expectation(const lane& l, const wire::packet& p, std::size_t question);
   bool same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes);
-  std::optional<difference_kind> first_difference(lane& l, const captured_frame& f, const wire::packet& p,
+  std::optional<difference_kind> first_difference(const captured_frame& f, const wire::packet& p,
                                                   const std::uint8_t* bytes) const;
-  static bool msn_differs(lane& l, const wire::packet& captured, const wire::packet& obtained);
+  void compare_counts(const lane& l);
+  void find_other_orders();
   void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
   void follow(const payload::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
 

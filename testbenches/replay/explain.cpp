@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/replay/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -35,7 +37,19 @@ constexpr const char* begun_again =
     "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
     "the "
     "adapter begins with First or Only";
+constexpr const char* other_order =
+    "several queue pairs have atomics on this word: the real host executed them in another order";
+constexpr const char* no_place = "the work queue takes no more: it goes on when what was posted before has been sent";
 constexpr const char* budget_spent = "the memory for what the capture lacks is spent: the message is not sent";
+
+/// Of either membership (IBA volume 1, 10.9.1.1).
+bool is_default_pkey(std::uint16_t pkey) { return (pkey & 0x7fff) == 0x7fff; }
+
+/// The table of a RoCE port holds the default key alone.
+std::string dropped_for_pkey(std::uint16_t pkey) {
+  return fmt::format(
+      "the peer sent with P_Key {:#06x}, which is not in the adapter's table (0xffff alone): it drops that", pkey);
+}
 
 }  // namespace
 
@@ -64,6 +78,11 @@ void explainer::read(std::size_t i) {
   const captured_frame& f = plan_.frames[i];
   lane& l = lanes_[static_cast<std::size_t>(f.connection)];
   const wire::psn_t psn = f.packet.bth.psn;
+  if (!f.from_held && is_default_pkey(f.packet.bth.pkey)) l.usual_pkey = true;
+  if (!f.from_held && !l.other_pkey && !is_default_pkey(f.packet.bth.pkey)) {
+    l.other_pkey = true;
+    l.pkey = f.packet.bth.pkey;
+  }
   if (wire::traits(f.packet.bth.opcode).request) {
     (f.from_held ? l.held_requests : l.peer_requests).try_emplace(psn.value(), i);
     if (!f.from_held) {
@@ -126,8 +145,12 @@ std::string explainer::explain(const difference& d) const {
     case difference_kind::missing_request:
       return missing(l, d.frame - 1);
     case difference_kind::not_posted:
-      return l.failed ? failed_before : "the peer's answers, which the capture lacks, would have made room for it";
+      if (l.failed) return failed_before;
+      if (l.other_pkey) return dropped_for_pkey(l.pkey);
+      return is_answered(d.connection) ? "the peer's answers, which the capture lacks, would have made room for it"
+                                       : no_place;
     case difference_kind::delivery:
+      if (l.other_pkey) return dropped_for_pkey(l.pkey);
       if (plan_.connections[static_cast<std::size_t>(d.connection)].datagrams.qkeys.size() > 1)
         return "the capture has datagrams with several Q_Keys for this queue pair, which takes one";
       return l.hole ? "packets of these messages are not in the capture" : no_reason;
@@ -142,6 +165,9 @@ std::string explainer::refusal(const lane& l, std::uint8_t syndrome, wire::psn_t
   if (syndrome_kind(syndrome) == aeth_kind::rnr) return "the adapter had no receive posted";
   switch (syndrome & 0x1f) {
     case 0:
+      if (const auto at = l.peer_requests.find(psn.value());
+          at != l.peer_requests.end() && !is_default_pkey(plan_.frames[at->second].packet.bth.pkey))
+        return dropped_for_pkey(plan_.frames[at->second].packet.bth.pkey);
       if (l.peer_requests.count(psn.value()) == 0)
         return "a packet is not in the capture, so that the adapter asks for it: PSN " + std::to_string(psn.value());
       return "in the capture the packet comes after later ones: PSN " + std::to_string(psn.value());
@@ -183,6 +209,18 @@ bool explainer::was_asked(const lane& l, wire::psn_t psn) {
   return behind != l.asked.begin() && std::prev(behind)->second > at;
 }
 
+/// Of an answer: its question.
+bool explainer::is_dropped_for_pkey(std::size_t frame) const {
+  const std::size_t e = compared_.expectation_of(frame);
+  const std::size_t question = e == 0 ? no_frame : compared_.expectations()[e - 1].question;
+  return question != no_frame && !is_default_pkey(plan_.frames[question].packet.bth.pkey);
+}
+
+bool explainer::is_answered(int connection) const {
+  const wire::transport service = plan_.connections[static_cast<std::size_t>(connection)].service;
+  return service == wire::transport::rc || service == wire::transport::xrc;
+}
+
 /// Whether another frame of the capture with the same packet was answered for. `frame` was not.
 bool explainer::sent_twice(std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
@@ -212,6 +250,8 @@ std::string explainer::missing(const lane& l, std::size_t frame) const {
     return budget_spent;
   if (l.behind_rnr.count(frame) != 0) return refused_behind_rnr;
   if (l.before_rnr.count(frame) != 0) return again_before_rnr;
+  if ((l.other_pkey && !l.usual_pkey) || is_dropped_for_pkey(frame)) return dropped_for_pkey(l.pkey);
+  if (!is_answered(f.connection)) return no_reason;
   if (wire::traits(p.bth.opcode).request)
     return f.repeated ? "the real host sent it again, after a loss or a timeout; the adapter had no reason to"
                       : "the peer's answers, which the capture lacks, would have made room for it";
@@ -250,6 +290,7 @@ std::string explainer::other(const lane& l, const difference& d) const {
     case difference_kind::solicited:
       return "the real packet has the bit where only the last one of a message has it, or asks for no completion";
     case difference_kind::payload:
+      if (d.other_order) return other_order;
       return "the capture does not tell what the memory held at that moment";
     case difference_kind::msn:
       return "the two count other messages as done: the capture lacks some, or one of them counted earlier";

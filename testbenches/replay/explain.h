@@ -36,11 +36,13 @@ class explainer {
     wire::psn_t first_hole;   // of the peer's requests
     std::size_t refused = 0;  // the adapter's last NAK: index into answers() + 1
     bool failed = false;
-    bool after_rnr = false;                      // in the capture: RNR NAK, and nothing acknowledged since
-    std::unordered_set<std::size_t> behind_rnr;  // sequence NAKs for what was under way then
-    bool told_to_wait = false;                   // in the capture: the peer's last answer is an RNR NAK
-    wire::psn_t not_ready;                       // the packet that it names
-    std::unordered_set<std::size_t> before_rnr;  // requests sent again although that NAK acknowledged them
+    bool other_pkey = false, usual_pkey = false;  // packets of the peer that the adapter must drop for it, and others
+    std::uint16_t pkey = 0;                       // of the first one to be dropped
+    bool after_rnr = false;                       // in the capture: RNR NAK, and nothing acknowledged since
+    std::unordered_set<std::size_t> behind_rnr;   // sequence NAKs for what was under way then
+    bool told_to_wait = false;                    // in the capture: the peer's last answer is an RNR NAK
+    wire::psn_t not_ready;                        // the packet that it names
+    std::unordered_set<std::size_t> before_rnr;   // requests sent again although that NAK acknowledged them
   };
   void read(std::size_t frame);
   void find_hole(std::size_t connection, const std::vector<std::size_t>& requests);
@@ -52,6 +54,8 @@ class explainer {
   static bool was_asked(const lane& l, wire::psn_t psn);
   bool sent_twice(std::size_t frame) const;
   bool read_again(const difference& d) const;
+  bool is_dropped_for_pkey(std::size_t frame) const;
+  bool is_answered(int connection) const;
 
   const comparison& compared_;
   const plan& plan_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/counters.h"
 #include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
@@ -13,11 +14,6 @@ namespace {
 using wire::operation;
 
 constexpr unsigned nak_invalid = 1, nak_access = 2, nak_operation = 3;  // IBA volume 1, table 45
-
-std::uint64_t after_atomic(const wire::packet& p, std::uint64_t found) {
-  if (wire::operation_of(p.bth.opcode) == operation::fetch_add) return found + p.atomic.swap_add;
-  return found == p.atomic.compare ? p.atomic.swap_add : found;
-}
 
 }  // namespace
 
@@ -76,17 +72,21 @@ void peer_reader::atomic_answer(const captured_frame& f, std::size_t index) {
   atomics_.erase(asked);
 }
 
-void make_counters(plan& p, std::vector<answered_atomic> atomics) {
-  std::sort(atomics.begin(), atomics.end(),
-            [](const answered_atomic& a, const answered_atomic& b) { return a.answer < b.answer; });
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counters;  // by key and address: left by the last
+void make_counters(plan& p, const std::vector<answered_atomic>& atomics) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<executed_atomic>> words;  // by key and address
   for (const answered_atomic& a : atomics) {
     const wire::packet& request = p.frames[a.request].packet;
-    const std::pair<std::uint32_t, std::uint64_t> where{request.atomic.rkey, request.atomic.va};
-    const auto before = counters.find(where);
-    if (before == counters.end() || before->second != a.found)
-      p.contents[a.request].push_back({where.first, where.second, no_frame, true, a.found});
-    counters[where] = after_atomic(request, a.found);
+    words[{request.atomic.rkey, request.atomic.va}].push_back({a.request, a.answer, &request, a.found, a.request});
+  }
+  for (auto& [where, of_word] : words) {
+    const execution_order order = order_of_execution(std::move(of_word));
+    // The adapter may begin with another one of those that are under way together: it is there before all of them.
+    std::size_t earliest = no_frame;
+    for (std::size_t i = order.atomics.size(); i-- > 0;) {
+      earliest = std::min(earliest, order.atomics[i].number);
+      if (order.jumps[i])
+        p.contents[earliest].push_back({where.first, where.second, no_frame, true, order.atomics[i].found});
+    }
   }
 }
 
@@ -120,6 +120,7 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
   if (t.xrceth && !(refused && refused_.code == nak_invalid)) c_.xrc.srqns.insert(srqn_);
   if (is_read_request(p) || is_atomic(p)) {
     need(is_atomic(p) ? memory_access::kind::atomic : memory_access::kind::read, place, index);
+    if (is_atomic(p)) note_change(place, index, refused);
     open_.open = false;
   } else {
     if (t.first) {
@@ -128,6 +129,7 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
       open_.kind = is_write(p) ? operation::write_only : operation::send_only;
       open_.first_place = place;
       open_.length = p.reth.length;
+      open_.reth = p.reth;
       if (is_write(p)) need(memory_access::kind::write, place, index);
     }
     if (is_send(p)) take_send(place, p);
@@ -137,7 +139,9 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
       end.rkey = p.invalidate_rkey;
       end.frame = index;
       accesses_.push_back(end);
+      note_change(place, index, refused);
     }
+    if (is_write(p)) note_change(place, index, refused);
     if (is_write(p) && t.immediate) take_receive(place, place);
     if (t.last && (is_send(p) || t.immediate) && !open_.broken &&
         (refused_.frame == no_frame || refused_.place > place))
@@ -218,6 +222,33 @@ void peer_reader::need(memory_access::kind what, std::int64_t place, std::size_t
   a.refused =
       refused_.frame != no_frame && refused_.code == nak_access && place <= refused_.place && refused_.place < behind;
   if (a.length != 0 && a.length - 1 <= ~std::uint64_t{0} - a.va) accesses_.push_back(a);
+}
+
+/// What the packet changes, from its arrival until it is acknowledged. Of a message whose beginning is missing it is
+/// not known where that is.
+void peer_reader::note_change(std::int64_t place, std::size_t index, bool refused) {
+  const captured_frame& f = plan_.frame(index);
+  const wire::packet& p = f.packet;
+  memory_change m;
+  m.from = index < plan_.frames.size() ? index : place_for(place);
+  m.connection = f.connection;
+  const auto done = acknowledged_by_.lower_bound(place);
+  if (done != acknowledged_by_.end()) m.to = done->second;
+  if (is_atomic(p)) {
+    m.rkey = p.atomic.rkey;
+    m.address = p.atomic.va;
+    m.length = 8;
+  } else if (is_write(p)) {
+    if (open_.broken || !open_.open || open_.bytes + p.payload_length > open_.reth.length) return;
+    m.rkey = open_.reth.rkey;
+    m.address = open_.reth.va + open_.bytes;
+    m.length = p.payload_length;
+    if (index < plan_.frames.size() && !refused) m.content = index;
+  } else {
+    m.rkey = p.invalidate_rkey;
+    m.ends_key = true;
+  }
+  if (m.ends_key || m.length != 0) writes_.push_back(m);
 }
 
 // ---------------------------------------------------------------- packets that the capture lacks

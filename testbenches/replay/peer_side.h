@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "testbenches/replay/contradictions.h"
 #include "testbenches/replay/holes.h"
 #include "testbenches/replay/packets.h"
 #include "testbenches/replay/plan.h"
@@ -33,11 +34,12 @@ struct answered_atomic {
 struct asked_memory {
   std::vector<memory_access> accesses;
   std::vector<answered_atomic> atomics;
+  std::vector<memory_change> writes;  ///< by packet
 };
 
 /// What an atomic finds is given only where it is not what the one before it left, by whatever connection that came:
 /// the adapter counts by itself.
-void make_counters(plan& p, std::vector<answered_atomic> atomics);
+void make_counters(plan& p, const std::vector<answered_atomic>& atomics);
 
 /// Gives the plan the smallest regions that grant what was granted, and lets refuse what was refused.
 void make_regions(plan& p, const std::vector<memory_access>& accesses);
@@ -46,7 +48,7 @@ void make_regions(plan& p, const std::vector<memory_access>& accesses);
 class peer_reader {
  public:
   peer_reader(plan& p, connection& c, packet_maker& maker, asked_memory& asked)
-      : plan_(p), c_(c), maker_(maker), accesses_(asked.accesses), answered_(asked.atomics) {}
+      : plan_(p), c_(c), maker_(maker), accesses_(asked.accesses), answered_(asked.atomics), writes_(asked.writes) {}
 
   /// Frames in the order of the capture.
   void request(std::size_t index);
@@ -66,6 +68,7 @@ class peer_reader {
     wire::operation kind = wire::operation::send_only;  // or write_only
     std::int64_t first_place = 0;
     std::uint64_t bytes = 0, length = 0;  // so far; of a WRITE, as it says
+    wire::reth reth;                      // of a WRITE
     std::uint64_t receive = ~std::uint64_t{0};
   };
   std::int64_t packets_in(const wire::packet& p) const {
@@ -78,6 +81,7 @@ class peer_reader {
   std::uint64_t new_receive();
   receive_rule& rule(std::uint64_t number);
   void need(memory_access::kind what, std::int64_t place, std::size_t index);
+  void note_change(std::int64_t place, std::size_t index, bool refused);
   void skip_hole(std::int64_t from, std::int64_t to);
   void fill_hole(std::int64_t from, std::int64_t to);
   std::int64_t end_message(std::int64_t from, std::int64_t to, bool goes_on);
@@ -99,6 +103,7 @@ class peer_reader {
   packet_maker& maker_;
   std::vector<memory_access>& accesses_;
   std::vector<answered_atomic>& answered_;
+  std::vector<memory_change>& writes_;
   request_line line_;
   std::int64_t start_ = 0, acknowledged_ = -1;
   bool any_acknowledged_ = false;

@@ -7,6 +7,7 @@
 #include "model/wire/ethernet.h"
 #include "model/wire/icrc.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/replay/contradictions.h"
 #include "testbenches/replay/datagrams.h"
 #include "testbenches/replay/frames.h"
 #include "testbenches/replay/pairing.h"
@@ -103,6 +104,8 @@ void find_connections(plan& p) {
       if (other != pairing::none) index_of[other] = index_of[flow];
       (from_held ? c.peer_qpn : c.held_qpn) = paired.key(flow).dest_qp;
       while (from_held && numbers.count(invented) != 0) ++invented;
+      c.held_qpn_known = !from_held;
+      c.peer_qpn_known = from_held || other != pairing::none;
       if (from_held)
         c.held_qpn = invented++;
       else if (other != pairing::none)
@@ -122,6 +125,15 @@ void find_connections(plan& p) {
     }
     f.connection = index_of[flow];
     learn_addresses(p.connections[static_cast<std::size_t>(f.connection)], f);
+  }
+}
+
+/// Which end sent them the frames do not show.
+void reject_own_frames(plan& p) {
+  for (captured_frame& f : p.frames) {
+    if (!f.roce || f.packet.smac != f.packet.dmac || !is_host(f.packet.smac)) continue;
+    f.roce = false;
+    ++p.rejected["sent and received by one MAC address: which end is the host does not show"];
   }
 }
 
@@ -176,6 +188,7 @@ plan make_plan(const std::string& capture, const std::string& hold, const readin
   p.held_mac = choose_held(p, hold);
   if (!reading.also.empty()) read_second(p, capture, reading);
   if (p.held_mac != wire::mac_address{}) p.held = wire::to_string(p.held_mac);
+  reject_own_frames(p);
   find_connections(p);
   find_datagrams(p);
   place_losses(p);
@@ -188,7 +201,8 @@ plan make_plan(const std::string& capture, const std::string& hold, const readin
     if (p.connections[i].service != wire::transport::ud) read_connection(p, i, frames[i], asked);
     gids.insert(p.connections[i].held_gid);
   }
-  make_counters(p, std::move(asked.atomics));
+  make_counters(p, asked.atomics);
+  find_contradictions(p, asked.writes);
   make_regions(p, asked.accesses);
   chain_numbers(p);
   p.held_gids.assign(gids.begin(), gids.end());

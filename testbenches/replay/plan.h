@@ -118,7 +118,9 @@ struct connection {
   wire::encapsulation encap = wire::encapsulation::roce_v2_ipv4;
   wire::transport service = wire::transport::rc;
   std::uint32_t held_qpn = 0, peer_qpn = 0;
+  bool held_qpn_known = true, peer_qpn_known = true;  ///< false: no packet names it, and it was made up
   std::uint32_t mtu = 1024;
+  bool mtu_known = false;            ///< a packet shows it that is not the last one of its message
   std::uint32_t held_start_psn = 0;  ///< of the held host's first request
   std::uint32_t peer_start_psn = 0;  ///< of the peer's first request
   taken_receives receives;
@@ -183,6 +185,8 @@ struct plan {
   std::vector<connection> connections;
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
+  std::set<std::size_t>
+      contradictions;  ///< answers of READs with other bytes than WRITEs had left; see find_contradictions
   std::map<std::size_t, std::uint32_t> revoked;   ///< by the index of a request: a key that ends before it
   std::map<std::uint32_t, std::uint64_t> srqs;    ///< of the held host (XRC): receives that were taken from each
   std::map<std::size_t, installation> installed;  ///< by the index of a request: the region that it is the first to use

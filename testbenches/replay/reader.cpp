@@ -20,7 +20,7 @@ std::uint32_t mtu_for(std::uint32_t payload) {
 }
 
 /// The largest packet that is not the last of its message has one MTU of payload.
-std::uint32_t mtu_of(const plan& p, const std::vector<std::size_t>& frames) {
+std::uint32_t mtu_of(const plan& p, const std::vector<std::size_t>& frames, bool& known) {
   std::uint32_t full = 0, largest = 0;
   for (const std::size_t i : frames) {
     const wire::packet& x = p.frames[i].packet;
@@ -28,7 +28,8 @@ std::uint32_t mtu_of(const plan& p, const std::vector<std::size_t>& frames) {
     if (t.payload && !t.last) full = std::max(full, x.payload_length);
     largest = std::max(largest, x.payload_length);
   }
-  return full != 0 ? mtu_for(full) : std::max(1024u, mtu_for(largest));
+  known = full != 0;
+  return known ? mtu_for(full) : std::max(1024u, mtu_for(largest));
 }
 
 /// Tells packets of messages that began before the capture, and answers to them.
@@ -52,7 +53,7 @@ class beginning {
 
 void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames, asked_memory& asked) {
   connection& c = p.connections[index];
-  c.mtu = mtu_of(p, frames);
+  c.mtu = mtu_of(p, frames, c.mtu_known);
   packet_maker maker(p, static_cast<int>(index));
   held_reader held(p, c, maker);
   peer_reader peer(p, c, maker, asked);

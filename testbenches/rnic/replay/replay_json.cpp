@@ -134,6 +134,8 @@ nlohmann::json to_json(const replay_report& r) {
   j["rejected"] = r.p.rejected;
   j["notes"] = r.p.remarks;
   j["frame_notes"] = notes_json(r.p.notes);
+  j["contradicting_reads"] = nlohmann::json::array();
+  for (const std::size_t i : r.p.contradictions) j["contradicting_reads"].push_back(i + 1);
   j["latency_compared"] = comparison_json(r);
   j["differences"] = nlohmann::json::array();
   for (std::size_t i = 0; i < r.compared.differences().size(); ++i) {
@@ -150,6 +152,9 @@ nlohmann::json to_json(const replay_report& r) {
     j["connections"].push_back({{"transport", service_name(c.service)},
                                 {"held_qpn", c.held_qpn},
                                 {"peer_qpn", c.peer_qpn},
+                                {"held_qpn_known", c.held_qpn_known},
+                                {"peer_qpn_known", c.peer_qpn_known},
+                                {"mtu_known", c.mtu_known},
                                 {"held_gid", wire::to_string(c.held_gid)},
                                 {"peer_gid", wire::to_string(c.peer_gid)},
                                 {"mtu", c.mtu},

@@ -152,6 +152,19 @@ void print_verdict(const replay_report& r) {
                r.agrees() ? "agree" : "do not agree", r.fatal, all - r.fatal, r.options.expect);
 }
 
+std::string queue_pair(std::uint32_t number, bool known) {
+  return known ? fmt::format("{:#x}", number) : number != 0 ? fmt::format("{:#x} (made up)", number) : "an unknown one";
+}
+
+void print_contradictions(const plan& p) {
+  if (p.contradictions.empty()) return;
+  fmt::print(
+      "  answers of READs with other bytes than WRITEs under the same key had left: {}, the first is frame {}; the "
+      "real\n"
+      "    host changed its memory itself, or answered wrongly: the adapter is given what was answered\n",
+      p.contradictions.size(), *p.contradictions.begin() + 1);
+}
+
 void print_summary(const replay_report& r) {
   for (const auto& [opcode, a] : r.typical)
     fmt::print("\n    where the time of a typical {} went (from the first bit of its question to its own):\n{}",
@@ -164,8 +177,10 @@ void print_summary(const replay_report& r) {
              : r.p.connections.empty() ? "no connection to replay of " + r.p.held
                                        : "the adapter is " + r.p.held);
   for (const connection& c : r.p.connections)
-    fmt::print("  {} connection: queue pair {:#x} at {} with {:#x} at {}, MTU {}\n", service_name(c.service),
-               c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn, wire::to_string(c.peer_gid), c.mtu);
+    fmt::print("  {} connection: queue pair {} at {} with {} at {}, MTU {}{}\n", service_name(c.service),
+               queue_pair(c.held_qpn, c.held_qpn_known), wire::to_string(c.held_gid),
+               queue_pair(c.peer_qpn, c.peer_qpn_known), wire::to_string(c.peer_gid), c.mtu,
+               c.mtu_known ? "" : " (assumed: no packet shows it)");
   fmt::print(
       "  injected {}, posted {}; expected answers {}: matched {} (of these acknowledged together with later ones {}), "
       "different {}, missing {}; extra answers {}, extra requests {}\n",
@@ -180,6 +195,7 @@ void print_summary(const replay_report& r) {
         "    (reordercap puts the frames of several interfaces in order)\n");
   for (const auto& [why, count] : r.p.rejected) fmt::print("  not replayed: {} ({})\n", count, why);
   for (const auto& [what, count] : r.p.remarks) fmt::print("  note: {} ({})\n", what, count);
+  print_contradictions(r.p);
   if (r.run.pauses != 0) fmt::print("  pauses that the adapter asked for and got: {}\n", r.run.pauses);
   if (r.compared.foreign_frames() != 0)
     fmt::print("  frames of the adapter outside of these connections: {}\n", r.compared.foreign_frames());

@@ -27,10 +27,11 @@ def icrc(l3, udp, body):
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(l3) + bytes(udp) + bytes(body)))
 
 
-def frame(source, to, opcode, qpn, psn, headers=b"", payload=b"", ask=False, solicited=False, port=0xC000, ttl=64, tos=0):
+def frame(source, to, opcode, qpn, psn, headers=b"", payload=b"", ask=False, solicited=False, port=0xC000, ttl=64, tos=0,
+          pkey=0xFFFF):
     """A RoCE v2 frame over IPv4, without FCS."""
     pad = -len(payload) % 4
-    body = struct.pack(">BBHII", opcode, (0x80 if solicited else 0) | pad << 4, 0xFFFF, qpn, (1 << 31 if ask else 0) | psn & 0xFFFFFF)
+    body = struct.pack(">BBHII", opcode, (0x80 if solicited else 0) | pad << 4, pkey, qpn, (1 << 31 if ask else 0) | psn & 0xFFFFFF)
     body += headers + payload + b"\0" * pad
     length = 20 + 8 + len(body) + 4
     l3 = bytearray(struct.pack(">BBHHHBBH4s4s", 0x45, tos, length, 0, 0x4000, ttl, 17, 0, source.ip, to.ip))

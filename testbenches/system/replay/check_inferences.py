@@ -754,7 +754,159 @@ def xrc(bench):
     expect(any("shared receive queue" in why for why in report["rejected"]), str(report["rejected"]))
 
 
-CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, managed, lacking, transmissions, receives, rights, rekeyed, requester,
+def contradictions(bench):
+    """What READs found is held against what WRITEs had left, and the report names the first answer that differs."""
+    address, key = 0x1FF0, 0x5500  # over the end of a page
+
+    def report_of(capture):
+        report = bench.run(bench.write(capture))
+        account(report)
+        expect(report["differences"] == [], str(report["differences"][:3]))
+        wrong = report["contradicting_reads"]
+        expect(("first is frame %d;" % (wrong or [0])[0] in report["text"]) == bool(wrong), report["text"][-600:])
+        return wrong
+
+    def written(found, what=lambda c, data: None, size=3000):
+        c, data = connection(), content(size)
+        c.peer_write(address, key, data)
+        c.held_ack()
+        what(c, data)
+        return c, c.peer_read(address, key, found(data))
+
+    spoilt = lambda at: lambda data: data[:at] + bytes((data[at] ^ 1,)) + data[at + 1:]
+    c, _ = written(lambda data: data)
+    expect(report_of(c.capture) == [], "the same bytes")
+    for at, back in ((0, 2), (15, 2), (16, 2), (1024, 1), (2999, 0)):
+        c, last = written(spoilt(at))
+        expect(report_of(c.capture) == [last - back], "byte %d" % at)
+
+    def again(c, data):
+        c.peer_write(address + 100, key, content(50, 9))
+        c.held_ack()
+
+    c, last = written(lambda data: data, again)  # the second WRITE is not there
+    expect(report_of(c.capture) == [last - 2], "the first WRITE's bytes")
+    c, _ = written(lambda data: data[:100] + content(50, 9) + data[150:], again)
+    expect(report_of(c.capture) == [], "the second WRITE's bytes")
+
+    def counted(c, data):
+        c.from_peer(ADD, c.peer_psn, atomic(address + 16, key, 1), ask=True)
+        c.from_held(ATOMIC_ACK, c.peer_psn, aeth(0x1F, c.held_msn + 1) + data[16:24][::-1])
+        c.peer_psn, c.held_msn = c.peer_psn + 1, c.held_msn + 1
+
+    c, _ = written(lambda data: data[:16] + bytes((data[16] + 1,)) + data[17:], counted)
+    expect(report_of(c.capture) == [], "an atomic in between")
+
+    def other(answered, found):  # another connection writes; its acknowledgement comes before or behind the READ
+        capture = Capture()
+        one, two = (connection(capture, held_qpn=n, peer_qpn=n + 1, ports=(n, n + 1)) for n in (0x111, 0x333))
+        one.peer_write(address, key, content(64))
+        one.held_ack()
+        two.peer_write(address, key, content(64, 5))
+        if answered:
+            two.held_ack()
+        last = one.peer_read(address, key, content(64, found))
+        if not answered:
+            two.held_ack()
+        expect(report_of(capture) == ([last] if answered and found == 1 else []), "another connection %s" % ((answered, found),))
+
+    for answered in (False, True):
+        for found in (1, 5):
+            other(answered, found)
+
+
+def orders(bench):
+    """Atomics of two queue pairs that were under way together: either order is right, a wrong sum is not."""
+    def run_of(found, serial=False):
+        capture = Capture(step=20)
+        lanes = [connection(capture, held_qpn=n, peer_qpn=n + 1, ports=(n, n + 1)) for n in (0x111, 0x333)]
+
+        def answer(c, value):
+            c.from_held(ATOMIC_ACK, c.peer_psn, aeth(0x1F, c.held_msn + 1) + struct.pack(">Q", value))
+            c.peer_psn, c.held_msn = c.peer_psn + 1, c.held_msn + 1
+
+        for values in found:
+            capture.now += 50 * US
+            for c, add, value in zip(lanes, (3, 10), values):
+                c.from_peer(ADD, c.peer_psn, atomic(0x2000, 0x77, add), ask=True)
+                if serial:
+                    capture.now += 50 * US
+                    answer(c, value)
+                    capture.now += 50 * US
+            if not serial:
+                for c, value in zip(lanes, values):
+                    answer(c, value)
+        report = bench.run(bench.write(capture))
+        account(report)
+        return report
+
+    first = [(100, 103), (113, 116)]
+    all_matched(run_of(first), 4)
+    for found in ([(110, 100), (123, 113)], [(100, 103), (123, 113)], [(110, 100), (113, 116)]):
+        report = run_of(found)
+        expect(report["differences"] != [] and report["fatal_differences"] == 0, str(report["differences"]))
+        expect(all("another order" in d["explanation"] for d in report["differences"]), str(report["differences"]))
+    # The adapter's own run, in which four queue pairs of each host share a word.
+    path = bench.file("own.pcap")
+    subprocess.run([bench.program, "soak", "--messages", "1500", "--qps", "4", "--verbs", "fadd", "write", "send", "--largest", "4096",
+                    "--quiet", "--pcap", path, "--overwrite"], stdout=subprocess.DEVNULL, check=True, timeout=100)
+    for held in {f[6:12] for f in frames_of(path)}:
+        for timing in ("captured", "fast"):
+            report = bench.run(path, "--timing", timing, hold=":".join("%02x" % b for b in held))
+            account(report)
+            expect(report["fatal_differences"] == 0, "%s, %s: %s" % (held.hex(), timing, report["differences"][:3]))
+
+    # One after the other: their order is known, and what is found otherwise somebody else has left there.
+    all_matched(run_of(first, serial=True), 4)
+    all_matched(run_of([(110, 100), (123, 113)], serial=True), 4)
+
+
+def pkeys(bench):
+    """Partitions that the adapter is not in: it drops what is sent in them, and the report says so."""
+    for key, good in ((0xFFFF, True), (0x7FFF, True), (0x8001, False), (0x1234, False)):
+        c = connection()
+        for i in range(3):
+            c.peer_send(content(100), pkey=key)
+            c.held_ack()
+        report = bench.run(bench.write(c.capture))
+        account(report)
+        expect((report["matched_answers"] == 3) == good, "%#x: %d" % (key, report["matched_answers"]))
+        texts = [d["explanation"] for d in report["differences"]]
+        expect(good or (texts and all("P_Key %#06x" % key in t for t in texts)), str(texts))
+    c = connection()  # only the second one: the adapter then asks for it
+    for i in range(4):
+        c.peer_send(content(100), pkey=0x9999 if i == 1 else 0xFFFF)
+        c.held_ack()
+    report = bench.run(bench.write(c.capture))
+    account(report)
+    texts = [d["explanation"] for d in report["differences"]]
+    expect(any("P_Key 0x9999" in t for t in texts) and not any("not in the capture, so" in t for t in texts), str(texts))
+
+
+def unknown(bench):
+    """What no packet tells is told as made up."""
+    c = connection()
+    c.peer_send(content(10))
+    report = bench.run(bench.write(c.capture))
+    one = report["connections"][0]
+    expect((one["held_qpn_known"], one["peer_qpn_known"], one["mtu_known"]) == (True, False, False), str(one))
+    expect("an unknown one" in report["text"] and "(assumed: no packet shows it)" in report["text"], report["text"][-900:])
+    c = connection()
+    c.held_send(content(3000))
+    report = bench.run(bench.write(c.capture))
+    one = report["connections"][0]
+    expect((one["held_qpn_known"], one["peer_qpn_known"], one["mtu_known"]) == (False, True, True), str(one))
+    expect("(made up)" in report["text"] and "assumed" not in report["text"], report["text"][-900:])
+    c = Connection(Capture(), HELD, HELD, 0x111, 0x222)  # both ends of one address
+    c.peer_send(content(10))
+    c.held_ack()
+    report = bench.run(bench.write(c.capture))
+    account(report)
+    expect(report["connections"] == [] and [n for why, n in report["rejected"].items() if "one MAC address" in why] == [2],
+           str(report["rejected"]))
+
+
+CASES = {f.__name__: f for f in (contradictions, orders, pkeys, unknown, ranges, budget, numbers, addresses, reused, managed, lacking, transmissions, receives, rights, rekeyed, requester,
                                  many, idle, large, datagrams, masked, xrc)}
 
 

@@ -125,6 +125,9 @@ def check_status(program, traces, directory):
                 expect(got.report["fatal_differences"] == (1 if path == verdict else 0), str(got.report["fatal_differences"]))
                 said = "the answers do not agree" if status else "the answers agree"
                 expect(said in got.text, got.text[-300:])
+    first, numbers = altered(traces, directory, "first.pcap", [(0, other_msn)])  # the one that all others differ from
+    got = Replay(program, directory, [first, "--hold", HOSTS[0]])
+    expect([(d["kind"], d["frame"]) for d in got.report["differences"]] == [("other MSN", numbers[0])], str(got.report["differences"]))
     ignored = Replay(program, directory, [verdict, "--hold", HOSTS[0], "--expect", "all", "--ignore", "msn", "--ignore", "verdict"])
     expect(ignored.status == 0, "what is ignored does not count")
     expect(Replay(program, directory, [good, "--expect", "some"]).status == 2, "--expect some")
