@@ -74,8 +74,10 @@ ibv_mtu to_ibv_mtu(unsigned bytes) {
       return IBV_MTU_1024;
     case 2048:
       return IBV_MTU_2048;
-    default:
+    case 4096:
       return IBV_MTU_4096;
+    default:
+      throw sim::config_error("mtu: " + std::to_string(bytes) + ": expected 256, 512, 1024, 2048 or 4096");
   }
 }
 
@@ -134,6 +136,8 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
 
 void set_address(endpoint& e, const connection_options& options, unsigned host) {
   expect_open(*e.device, "set_address");
+  if (options.ip != 4 && options.ip != 6)
+    throw sim::config_error("ip: " + std::to_string(options.ip) + ": expected 4 or 6");
   check_mtu(e, options.mtu);
   set_port_address(e, options, host);
   e.pd = require_made(*e.device, e.device->alloc_pd(), "alloc_pd");

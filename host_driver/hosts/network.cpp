@@ -73,6 +73,8 @@ network::network(const network_config& config)
       capture_(config.capture, config.capture_options),
       meeting_(std::make_unique<meeting>()) {
   if (config_.shape.hosts().empty()) throw sim::config_error("topology: has no hosts");
+  for (const network_config::host_setting& s : config_.settings)
+    one_of(("settings: " + s.path + " of host").c_str(), s.host, config_.shape.hosts().size());
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   for (unsigned i = 0; i < config_.shape.hosts().size(); ++i) {
     built_from_.push_back(of_host(config_, i));
@@ -267,6 +269,7 @@ void network::wait_until(sim::time_ps when, unsigned host, turn::rank rank,
 }
 
 void network::run(const std::function<void(unsigned)>& program) {
+  if (!program) throw sim::config_error("run: program is not given");
   sole_.begin_run();
   const run_state state{running_, failure_};
   for (unsigned i = 0; i < nodes_.size(); ++i)

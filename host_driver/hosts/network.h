@@ -109,9 +109,9 @@ class network {
     return (e.is_switch ? config_.shape.switches() : config_.shape.hosts())[e.number];
   }
   unsigned switches() const { return static_cast<unsigned>(switches_.size()); }
-  fabric::network_switch& middle(unsigned i) { return *switches_[i]; }
+  fabric::network_switch& middle(unsigned i) { return *switches_[one_of("middle", i, switches())]; }
   /// As the host was built.
-  const node_config& built_from(unsigned i) const { return built_from_[i]; }
+  const node_config& built_from(unsigned i) const { return built_from_[one_of("built_from", i, hosts())]; }
   sim::statistics& statistics() { return statistics_; }
   const sim::statistics& statistics() const { return statistics_; }
   sim::span_recorder& spans() { return spans_; }

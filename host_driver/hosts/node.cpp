@@ -284,11 +284,20 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
            unsigned number)
     : node(module_name, env, with_functions(config), number, 0) {}
 
+/// Blocks check their own parameters; software's and the host's are plain numbers.
+static const node_config& legal(const node_config& c) {
+  node_config copy = c;
+  sim::parameter_set all;
+  announce(all, copy);
+  all.check();
+  return c;
+}
+
 node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
            unsigned number, int)
     : sc_core::sc_module(module_name),
       uncore_(std::string(name()) + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
-      memory_(cfg.memory),
+      memory_(legal(cfg).memory),
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
@@ -339,12 +348,17 @@ std::vector<unsigned> node::own_ports(const std::vector<unsigned>& physical) con
   return own;
 }
 
-host_driver::device& node::device(unsigned function) {
-  return function == 0 ? device_ : guests_.at(function - 1)->device;
+node::guest& node::guest_of(unsigned function) {
+  if (function > guests_.size())
+    throw sim::config_error("function " + std::to_string(function) + ": there are " + std::to_string(guests_.size()) +
+                            " virtual ones, numbered from 1; 0 is the physical one");
+  return *guests_[function - 1];
 }
 
+host_driver::device& node::device(unsigned function) { return function == 0 ? device_ : guest_of(function).device; }
+
 host_driver::bus_if& node::bus(unsigned function) {
-  return function == 0 ? static_cast<host_driver::bus_if&>(bus_) : guests_.at(function - 1)->bus;
+  return function == 0 ? static_cast<host_driver::bus_if&>(bus_) : guest_of(function).bus;
 }
 
 payload::frame_port_if& node::connector(unsigned port) {

@@ -162,6 +162,7 @@ class node : public sc_core::sc_module {
     void line(bool asserted, sim::time_ps at) override;
     node& owner;
   };
+  guest& guest_of(unsigned function);
   void check_function_settings() const;
   int start_functions();
   int start_dcb();

@@ -37,6 +37,7 @@ two_nodes::two_nodes(const two_nodes_config& config)
       capture_(config.capture, config.capture_options),
       meeting_(std::make_unique<meeting>()) {
   check_ports(config.ports);
+  sim::checked(config, "cable");
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   const auto of = [&](unsigned side) {
     node_config c = of_side(side == 1 && config.node_b ? *config.node_b : config.node, side);

@@ -80,7 +80,9 @@ class two_nodes final : public pair_if {
   fabric::cable& cable(std::size_t nth = 0) { return links_[one_of("cable", nth, cables())]->cable(); }
   std::size_t cables() const { return links_.size(); }
   /// What the plan did on the `nth` cable; nullptr when it is empty.
-  const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth]->faults(); }
+  const fabric::fault_injector* faults(std::size_t nth = 0) const {
+    return links_[one_of("faults", nth, cables())]->faults();
+  }
   system_capture& capture() { return capture_; }
   sim::timebase& base() override { return base_; }
   sim::span_recorder& spans() override { return spans_; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 namespace rnic::workloads {
 
@@ -23,6 +24,7 @@ double latency_record::mean_ps() const {
 }
 
 sim::time_ps latency_record::quantile(double part) const {
+  if (samples_.empty()) throw std::logic_error("latency_record: a quantile of no sample");
   sort();
   const double n = static_cast<double>(samples_.size());
   const double rank =

@@ -20,7 +20,7 @@ class latency_record {
 
   std::size_t count() const { return samples_.size(); }
   bool empty() const { return samples_.empty(); }
-  // Of at least one sample:
+  // Of at least one sample; else NaN, and std::logic_error:
   double mean_ps() const;
   /// The smallest sample that `part` (0 to 1) of all samples do not exceed: 0 is the minimum, 1 the maximum.
   sim::time_ps quantile(double part) const;

@@ -10,25 +10,59 @@
 namespace rnic::fabric {
 
 unsigned topology::add_host(const std::string& name) {
+  expect_new(name);
   hosts_.push_back(name);
   return static_cast<unsigned>(hosts_.size() - 1);
 }
 
 unsigned topology::add_switch(const std::string& name) {
+  expect_new(name);
   switches_.push_back(name);
   ports_.push_back(0);
   return static_cast<unsigned>(switches_.size() - 1);
 }
 
+namespace {
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw sim::config_error("topology: " + what);
+}
+std::string numbered(const char* what, unsigned number, std::size_t there_are) {
+  return what + (" " + std::to_string(number)) + ": there are " + std::to_string(there_are) + ", numbered from 0";
+}
+}  // namespace
+
+void topology::expect_new(const std::string& name) const {
+  for (const std::vector<std::string>* names : {&hosts_, &switches_})
+    expect(std::find(names->begin(), names->end(), name) == names->end(), "there are two " + name);
+}
+
+void topology::expect_free(unsigned host, unsigned port) const {
+  expect(host < hosts_.size(), numbered("host", host, hosts_.size()));
+  expect(port == 1 || port == 2, hosts_[host] + ": port " + std::to_string(port) + ": expected 1 or 2");
+  expect((cabled(host) >> (port - 1) & 1) == 0,
+         hosts_[host] + ": port " + std::to_string(port) + " has a cable already");
+}
+
+void topology::expect_switch(unsigned number) const {
+  expect(number < switches_.size(), numbered("switch", number, switches_.size()));
+}
+
 void topology::join_host(unsigned host, unsigned port, unsigned to_switch, const cable_kind& cable) {
+  expect_free(host, port);
+  expect_switch(to_switch);
   links_.push_back({{{{false, host, port}, {true, to_switch, ports_[to_switch]++}}}, cable.metres, cable.rate_mbps});
 }
 
 void topology::join_hosts(unsigned a, unsigned b, unsigned port, const cable_kind& cable) {
+  expect_free(a, port);
+  expect_free(b, port);
+  expect(a != b, hosts_[a] + ": a cable has two ends");
   links_.push_back({{{{false, a, port}, {false, b, port}}}, cable.metres, cable.rate_mbps});
 }
 
 void topology::join_switches(unsigned a, unsigned b, const cable_kind& cable) {
+  expect_switch(a);
+  expect_switch(b);
   const unsigned port_a = ports_[a]++, port_b = ports_[b]++;
   links_.push_back({{{{true, a, port_a}, {true, b, port_b}}}, cable.metres, cable.rate_mbps});
 }

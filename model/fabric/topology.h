@@ -27,6 +27,7 @@ struct cable_kind {
   std::uint32_t rate_mbps = 40'000;
 };
 
+/// What cannot be built is sim::config_error: a name that is there already, numbers of none, a port with a cable.
 class topology {
  public:
   /// Number of the new one.
@@ -57,6 +58,9 @@ class topology {
   plug_place beyond_host(unsigned host, unsigned port) const;
 
  private:
+  void expect_new(const std::string& name) const;
+  void expect_free(unsigned host, unsigned port) const;
+  void expect_switch(unsigned number) const;
   plug_place other_end(bool of_switch, unsigned number, unsigned port) const;
   std::vector<std::vector<unsigned>> clockwise_to(unsigned last_switch, unsigned last_port) const;
 

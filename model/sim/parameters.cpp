@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <vector>
 
 #include "model/sim/check.h"
@@ -77,6 +78,10 @@ void parameter_set::set(const std::string& path, const std::string& text, const 
   i.store(v);
 }
 
+void parameter_set::check() const {
+  for (const auto& [path, i] : by_path_) sim::check({i});
+}
+
 void parameter_set::add_synonyms(const std::string& path, std::vector<std::string> names) {
   find(path, "parameters");
   by_path_.find(path)->second.synonyms = std::move(names);
@@ -101,6 +106,7 @@ void parameter_set::set_assignment(const std::string& assignment, const std::str
 }
 
 void parameter_set::load_toml(const std::string& file) {
+  if (!std::ifstream(file)) throw config_error(file + ": cannot be read");
   const toml::table root = read_toml(file, [&] { return toml::parse_file(file); });
   for (const auto& [path, value] : settings_in(root, file)) set(path, value, file);
 }

@@ -45,6 +45,9 @@ class parameter_set {
   /// Says anew where a known parameter's value comes from: what a profile sets has the profile's reason.
   void set_source(const std::string& path, std::string source);
 
+  /// Throws config_error for the first value that is not legal: configurations may be made by hand.
+  void check() const;
+
   const std::map<std::string, info>& all() const { return by_path_; }
   /// Those below a path, such as a block's ("adapter.requester", see adapter::adapter), in the order of their names.
   std::vector<const info*> of(const std::string& path) const;

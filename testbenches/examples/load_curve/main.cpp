@@ -35,6 +35,7 @@ void run(double gbps) {
 
   const workloads::workload& writes = all.workloads()[0];
   const workloads::latency_record latencies = workloads::latencies_of(writes);
+  if (latencies.empty()) throw std::runtime_error("no message has come through: " + writes.failure());
   const auto us = [&latencies](double part) { return static_cast<double>(latencies.quantile(part)) / 1e6; };
   std::printf("%9.1f %9.3f %9.3f %9.3f %9.3f\n", gbps, workloads::measure(writes, all.times()).gbps(), us(0.5),
               us(0.99), us(0.999));

@@ -8,6 +8,7 @@
 
 #include "host_driver/hosts/network.h"
 #include "host_driver/hosts/two_nodes.h"
+#include "host_driver/workloads/latency_record.h"
 #include "model/sim/simulation.h"
 
 namespace rnic::system_test {
@@ -118,6 +119,67 @@ TEST(Misuse, WhatIsNotThereIsNamed) {
   EXPECT_EQ(answer_to([&] { system.end(7); }), "end 7: there are 2, numbered from 0");
   EXPECT_EQ(answer_to([&] { system.host(2); }), "host 2: there are 2, numbered from 0");
   EXPECT_EQ(answer_to([&] { system.cable(1); }), "cable 1: there are 1, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.faults(5); }), "faults 5: there are 1, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.a().of->device(5); }),
+            "function 5: there are 0 virtual ones, numbered from 1; 0 is the physical one");
+}
+
+TEST(Misuse, NumbersThatNobodyHasAreRefused) {
+  hosts::two_nodes system(cable_between_two());
+  hosts::connection_options o;
+  o.mtu = 1500;
+  EXPECT_EQ(answer_to([&] { system.run([&] { hosts::set_address(system.a(), o, 1); }, [] {}); }),
+            "mtu: 1500: expected 256, 512, 1024, 2048 or 4096");
+}
+
+TEST(Misuse, IpHasTwoVersions) {
+  hosts::two_nodes system(cable_between_two());
+  hosts::connection_options o;
+  o.ip = 5;
+  EXPECT_EQ(answer_to([&] { system.run([&] { hosts::set_address(system.a(), o, 1); }, [] {}); }),
+            "ip: 5: expected 4 or 6");
+}
+
+TEST(Misuse, ParametersOfSoftwareAndCablesHaveTheirRanges) {
+  const auto with = [](const std::function<void(hosts::two_nodes_config&)>& change) {
+    hosts::two_nodes_config c = cable_between_two();
+    change(c);
+    return answer_to([&] { hosts::two_nodes wrong(c); });
+  };
+  EXPECT_EQ(with([](auto& c) { c.cable_metres = 100'001; }),
+            "cable.metres: '100001' is not legal, expected 0 to 100000 m");
+  EXPECT_EQ(with([](auto& c) { c.node.driver.log_num_qp = 0; }).rfind("driver.log_num_qp: '0' is not legal", 0), 0u);
+  EXPECT_EQ(with([](auto& c) { c.node.driver.pfc_mask = 256; }).rfind("driver.pfc_mask: '256' is not legal", 0), 0u);
+  EXPECT_EQ(with([](auto& c) { c.node.uncore_khz = 10'000'001; }).rfind("host.uncore_khz: '10000001'", 0), 0u);
+  EXPECT_EQ(with([](auto&) {}), "");
+}
+
+TEST(Misuse, TopologiesThatCannotBeBuiltAreRefused) {
+  fabric::topology t;
+  const unsigned host = t.add_host("h1"), middle = t.add_switch("s1");
+  EXPECT_EQ(answer_to([&] { t.add_host("h1"); }), "topology: there are two h1");
+  EXPECT_EQ(answer_to([&] { t.add_switch("h1"); }), "topology: there are two h1");
+  EXPECT_EQ(answer_to([&] { t.join_host(5, 1, middle, {}); }), "topology: host 5: there are 1, numbered from 0");
+  EXPECT_EQ(answer_to([&] { t.join_host(host, 1, 7, {}); }), "topology: switch 7: there are 1, numbered from 0");
+  EXPECT_EQ(answer_to([&] { t.join_host(host, 3, middle, {}); }), "topology: h1: port 3: expected 1 or 2");
+  EXPECT_EQ(answer_to([&] { t.join_hosts(host, host, 1, {}); }), "topology: h1: a cable has two ends");
+  EXPECT_EQ(answer_to([&] { t.join_switches(0, 1, {}); }), "topology: switch 1: there are 1, numbered from 0");
+  t.join_host(host, 1, middle, {});
+  EXPECT_EQ(answer_to([&] { t.join_host(host, 1, middle, {}); }), "topology: h1: port 1 has a cable already");
+  EXPECT_EQ(t.links().size(), 1u) << "what was refused left nothing";
+}
+
+TEST(Misuse, SettingsAreOfHostsThatThereAre) {
+  hosts::network_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
+  c.shape = fabric::make_pair(1, {});
+  c.settings.push_back({2, "driver.poll_ns", "40", "test"});
+  EXPECT_EQ(answer_to([&] { hosts::network wrong(c); }),
+            "settings: driver.poll_ns of host 2: there are 2, numbered from 0");
+}
+
+TEST(Misuse, NoSampleHasNoQuantile) {
+  EXPECT_EQ(answer_to([] { workloads::latency_record().quantile(0.5); }), "latency_record: a quantile of no sample");
 }
 
 TEST(Misuse, HostsAndPortsOfANetworkThatAreNotThereAreNamed) {
@@ -128,6 +190,8 @@ TEST(Misuse, HostsAndPortsOfANetworkThatAreNotThereAreNamed) {
   EXPECT_EQ(answer_to([&] { system.host(2); }), "host 2: there are 2, numbered from 0");
   EXPECT_EQ(answer_to([&] { system.end(2); }), "end 2: there are 2, numbered from 0");
   EXPECT_EQ(answer_to([&] { system.end(1, 2); }), "end: h2 has no cable at port 2");
+  EXPECT_EQ(answer_to([&] { system.middle(0); }), "middle 0: there are 0, numbered from 0");
+  EXPECT_EQ(answer_to([&] { system.run({}); }), "run: program is not given");
 }
 
 TEST(Misuse, ABlockWithoutItsFunctionIsRefused) {
