@@ -93,7 +93,7 @@ message_sizes message_sizes::published(const std::string& name) {
     for (const auto& [bytes, percent] : p.percent) points.push_back({bytes, percent / 100});
     return cdf(std::move(points));
   }
-  throw std::invalid_argument("there is no distribution " + name + ", expected one of " + published_names());
+  throw std::invalid_argument("is no file that can be read, and none of " + published_names());
 }
 
 std::string message_sizes::published_names() {

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t receives_ahead = 64;  // posted before the first message, as perftest does
 constexpr int ping_pong_entries = 256;        // of completion queues, at most receives_ahead of which are in use
+constexpr unsigned vain = 10;                 // times the longest round trip before it: so late nothing comes
 constexpr sim::time_ps patience = 10'000 * sim::ps_per_us;  // for a message that may have been lost for good
 
 /// The last byte of message `n`: another one than that of the message before, and than that of empty memory.
@@ -28,8 +29,9 @@ struct ping_pong::end {
 };
 
 struct ping_pong::lane {
-  std::size_t pair = 0;  // of the results
-  end ends[2];           // that sends first, that answers
+  std::size_t pair = 0;      // of the results
+  end ends[2];               // that sends first, that answers
+  sim::time_ps longest = 0;  // round trip
 };
 
 ping_pong::ping_pong(workload& of, unsigned host, unsigned thread, std::uint32_t first_lane)
@@ -186,13 +188,16 @@ bool ping_pong::round_trip(lane& l, std::uint64_t n) {
   if (o == outcome::here) o = await(sends_, e, n, left());
   const sim::time_ps now = of_.system_.now_ps();
   if (o == outcome::here) {
+    l.longest = std::max(l.longest, now - start);
     keep(l, start, now);
     receive_another(e, n);
     return true;
   }
+  // A run that ends before the patience does may have waited for nothing, too.
+  const bool in_vain = of_.unreliable() && l.longest != 0 && now - start >= vain * l.longest;
   if (o == outcome::failed)
     of_.failed(host_, e.to, why_);
-  else if (now < times_.give_up)
+  else if (now < times_.give_up || in_vain)
     of_.failed(host_, e.to, "message " + std::to_string(n) + " or its answer was lost, and nobody sends again");
   if (o == outcome::failed || now >= times_.give_up || !of_.unreliable()) ++r.unfinished;
   return false;

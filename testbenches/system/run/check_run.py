@@ -460,6 +460,16 @@ qps = 2
              {k: of.get(k) for k in ("lost", "offered", "completed", "failure")})
 
 
+def check_ping_pong_in_vain(c):
+    """A datagram's answer that was lost in a run that ends sooner than the patience for it."""
+    text = ('duration_us = 2000\n%s[[workload]]\nname = "p"\nloop = "ping-pong"\nfrom = "h1"\nto = "h2"\ntransport = "uc"\n'
+            'verb = "write"\nsize = 64\n')
+    for lost in (False, True):
+        result = c.experiment(text % ('[faults]\nat = "h1"\ndrop = 1\n' if lost else ""), status=int(lost))
+        failure = result["workloads"][0].get("failure", "")
+        c.expect(("was lost" in failure) == lost, "in vain: %s: %r" % (lost, failure))
+
+
 def check_short_forms(c):
     for command, options in (("latency", ["--sizes", "2,64", "--verb", "read", "--set", "adapter.clock_khz=400000"]),
                              ("latency", ["--functions", "2", "--function", "1", "--sizes", "8", "--ttl", "9"]),
@@ -558,4 +568,4 @@ if __name__ == "__main__":
         sys.exit(77)
     sys.exit(run_checks(__doc__, Runs, (check_queueing, check_counted_time, check_unknown, check_quantiles, check_goodput, check_rates, check_wire, check_doorbells, check_hosts, check_use,
                                         check_losses, check_ping_pong,
-                                        check_ping_pong_receives, check_ping_pong_runs, check_repeatable, check_short_forms, check_examples, check_refusals)))
+                                        check_ping_pong_receives, check_ping_pong_runs, check_ping_pong_in_vain, check_repeatable, check_short_forms, check_examples, check_refusals)))
