@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic sweep`: the same experiment with many values, each point in a process of its own.
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -44,6 +47,36 @@ void write(const fs::path& file, const std::string& text) {
   fs::rename(part, file);
 }
 
+/// Texts of an experiment that name files are inputs as the experiment is: distributions, plans of faults, topologies.
+void add_inputs(const toml::node& node, const fs::path& folder, std::set<fs::path>& inputs) {
+  if (const auto* table = node.as_table()) {
+    for (const auto& [key, value] : *table) add_inputs(value, folder, inputs);
+  } else if (const auto* array = node.as_array()) {
+    for (const toml::node& value : *array) add_inputs(value, folder, inputs);
+  } else if (const auto* text = node.as_string()) {
+    std::error_code none;
+    for (const fs::path& file : {fs::path(text->get()), folder / text->get()})
+      if (!text->get().empty() && fs::is_regular_file(file, none)) inputs.insert(fs::weakly_canonical(file, none));
+  }
+}
+
+/// What a point is made from beside its own file: this program, and what the experiment reads.
+std::string origin_of(const sweep_file& f) {
+  std::string text = std::string(version()) + "\n";
+  std::set<fs::path> inputs;
+  try {
+    add_inputs(toml::parse(f.experiment), f.folder, inputs);
+    add_inputs(toml::parse(f.text), f.folder, inputs);
+  } catch (const toml::parse_error&) {  // told by whoever runs it
+  }
+  for (const fs::path& input : inputs) {
+    const std::string bytes = content(input);
+    const auto sum = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    text += fmt::format("{} {} {:08x}\n", input.filename().string(), bytes.size(), sum);
+  }
+  return text;
+}
+
 /// As one word of a shell's command.
 std::string for_shell(const std::string& text) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("/._-+=,", c) != nullptr; };
@@ -69,7 +102,7 @@ bool differ_at_most_in_columns(const std::string& one, const std::string& other)
 class sweep_run {
  public:
   sweep_run(const sweep_options& o, const sweep_file& f)
-      : options_(o), file_(f), points_(points_of(f, o.file)), folder_(o.folder) {}
+      : options_(o), file_(f), points_(points_of(f, o.file)), folder_(o.folder), origin_(origin_of(f)) {}
 
   int run() {
     prepare();
@@ -98,33 +131,41 @@ class sweep_run {
     write(own, file_.text);
   }
 
-  /// It has ended, with the same experiment.
+  /// It has ended, with the same experiment, inputs and program.
   bool has_ended(unsigned point) const {
-    return fs::exists(of(point, ".status")) && content(of(point, ".toml")) == points_[point - 1].text;
+    return fs::exists(of(point, ".status")) && content(of(point, ".toml")) == points_[point - 1].text &&
+           content(of(point, ".from")) == origin_;
   }
   /// In one piece: neither taken away since, nor lost with a machine that stopped before it was on its disk.
   nlohmann::json result_of(unsigned point) const {
     nlohmann::json result = nlohmann::json::parse(content(of(point, ".json")), nullptr, false);
     return result.is_object() && result.contains("command") ? result : nlohmann::json(nullptr);
   }
-  /// It need not run any more. One that crashed did so for reasons that may have gone: memory, its node.
+  /// It need not run any more. One that crashed or was refused may have been so for reasons that have gone: memory, its
+  /// node, a full disk. What is refused for its values costs nothing.
   bool is_done(unsigned point) const {
     if (!has_ended(point)) return false;
     const std::string status = content(of(point, ".status"));
-    return status == "failed\n" || status == "refused\n" || (status == "ok\n" && !result_of(point).is_null());
+    return (status == "failed\n" || status == "ok\n") && !result_of(point).is_null();
   }
 
   own_run run_of(unsigned point) const {
     const sweep_point& p = points_[point - 1];
     for (const char* ending : {".status", ".json"}) fs::remove(of(point, ending));
     write(of(point, ".toml"), p.text);
+    write(of(point, ".from"), origin_);
     own_run run{
         {"run", of(point, ".toml"), "--json", of(point, ".json"), "--quiet"}, of(point, ".txt"), of(point, ".log")};
     for (const std::string& s : p.set) run.arguments.insert(run.arguments.end(), {"--set", s});
     return run;
   }
 
-  void end(unsigned point, int status) const { write(of(point, ".status"), verdict_of(status) + "\n"); }
+  void end(unsigned point, int status) const {
+    write(of(point, ".status"), verdict_of(status) + "\n");
+    if (!WIFSIGNALED(status)) return;
+    std::ofstream log(of(point, ".log"), std::ios::app);
+    log << "ended by signal " << WTERMSIG(status) << " (" << strsignal(WTERMSIG(status)) << ")\n";
+  }
 
   int run_one() {
     if (options_.point > points_.size())
@@ -175,6 +216,17 @@ class sweep_run {
     return 0;
   }
 
+  /// What the run said last, with the name of its file as this folder has it; or what its results say failed.
+  std::string error_of(unsigned point, const nlohmann::json& result) const {
+    std::string error = last_line(of(point, ".log"));
+    const std::string folder = (folder_ / "").string();
+    for (auto at = error.find(folder); at != std::string::npos; at = error.find(folder)) error.erase(at, folder.size());
+    if (!error.empty() || result.is_null()) return error;
+    for (const auto& [name, value] : fields_of(result))
+      if (matches("*.failure", name) && value.is_string()) return name + ": " + value.get<std::string>();
+    return result.value("standstills", nlohmann::json::array()).empty() ? "" : "the network stands still (standstills)";
+  }
+
   sweep_row row_of(unsigned point) const {
     sweep_row r;
     r.point = point;
@@ -183,7 +235,7 @@ class sweep_run {
     if (!r.status.empty()) r.status.pop_back();
     const nlohmann::json result = result_of(point);
     if (r.status.empty() || (r.status == "ok" && result.is_null())) r.status = "missing";
-    if (r.status != "ok" && r.status != "missing") r.error = last_line(of(point, ".log"));
+    if (r.status != "ok" && r.status != "missing") r.error = error_of(point, result);
     if (r.status == "missing" || result.is_null()) return r;
     for (auto& [name, value] : fields_of(result)) {
       const auto asked = [&name = name](const std::string& pattern) { return matches(pattern, name); };
@@ -238,6 +290,7 @@ class sweep_run {
   const sweep_file& file_;
   std::vector<sweep_point> points_;
   fs::path folder_;
+  std::string origin_;
 };
 
 }  // namespace

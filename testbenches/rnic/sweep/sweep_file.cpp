@@ -89,7 +89,9 @@ sweep_file load_sweep(const std::string& file) {
   std::string experiment;
   if (!s.text("experiment", experiment))
     throw sim::config_error(file + ": experiment: is missing, expected a file of rnic run");
-  f.experiment = experiment_text((std::filesystem::path(file).parent_path() / experiment).string());
+  const std::filesystem::path named = std::filesystem::path(file).parent_path() / experiment;
+  f.folder = named.parent_path().string();
+  f.experiment = experiment_text(named.string());
   unsigned w = 0;
   s.word("plan", {"grid", "list", "latin-hypercube"}, w);
   f.how = static_cast<sweep_file::plan>(w);
@@ -98,7 +100,7 @@ sweep_file load_sweep(const std::string& file) {
     if (!by_chance && s.has(key)) s.fail(*s.find(key), std::string(key) + R"(: only with plan = "latin-hypercube")");
   if (!s.number("count", 1, most_points, f.count) && by_chance)
     throw sim::config_error(file + ": count: is missing, the number of points, from 1");
-  s.number("seed", 0, std::uint64_t{1} << 62, f.seed);
+  s.number("seed", 0, ~std::uint64_t{0} >> 1, f.seed);
   if (const toml::node* columns = s.find("columns")) {
     f.has_columns = true;
     const toml::array* list = columns->as_array();

@@ -20,7 +20,8 @@ struct sweep_axis {
 
 struct sweep_file {
   std::string text;
-  std::string experiment;  ///< the experiment's text
+  std::string experiment;  ///< the experiment's text,
+  std::string folder;      ///< and where its file is
   enum class plan : std::uint8_t {
     grid,            ///< every value of each axis with every one of the others
     list,            ///< the first values of all, the second ones, ...

@@ -236,6 +236,27 @@ def check_points_again(s):
     s.call(file, "--out", out, "--quiet")
     s.expect(s.table(out) == whole, "again: %s" % s.table(out))
 
+    # Refused or crashed for a reason that has gone, and made by another program: run again.
+    for status in "refused", "crashed":
+        with open(os.path.join(points, "000003.status"), "w", encoding="utf-8") as f:
+            f.write(status + "\n")
+        s.call(file, "--out", out, "--quiet")
+        s.expect(s.table(out) == whole, "%s: %s" % (status, s.table(out)))
+    commit = subprocess.run([s.program, "--version"], capture_output=True, text=True, check=True).stdout.split("(")[1][:8].encode()
+    other = s.path("other-rnic")
+    with open(s.program, "rb") as f, open(other, "wb") as g:
+        program = f.read()
+        s.expect(program.count(commit) > 0, "no commit %s in the program" % commit)
+        g.write(program.replace(commit, bytes((b ^ 1 if b in b"23456789" else b) for b in commit[:1]) + b"0" + commit[2:]))
+    os.chmod(other, 0o755)
+    subprocess.run([other, "sweep", file, "--out", out, "--quiet"], capture_output=True, timeout=100, check=True)
+    versions = set()
+    for point in "000001", "000002", "000003":
+        with open(os.path.join(points, point + ".json"), encoding="utf-8") as f:
+            versions.add(json.load(f)["version"])
+    with open(os.path.join(out, "sweep.json"), encoding="utf-8") as f:
+        s.expect(versions == {json.load(f)["version"]}, "results of %s" % versions)
+
     long = "duration_us = 100000000\n" + LOAD[LOAD.index("[[workload]]"):]
     s.write(long, "long.toml")
     file = s.write('experiment = "long.toml"\n[axes]\n"workload.rpc.rate_mpps" = [0.1, 0.2]\n', "killed.toml")
@@ -258,6 +279,40 @@ def check_points_again(s):
     while any(is_alive(pid) for pid in mine) and time.monotonic() < end:
         time.sleep(0.01)
     s.expect(not any(is_alive(pid) for pid in mine), "killed: its runs go on")
+
+
+def check_inputs(s):
+    """A file that the experiment names is a part of it."""
+    s.write("64 1\n128 100\n", "cdf.txt")
+    cdf = s.path("cdf.txt")
+    s.write('duration_us = 100\n[[workload]]\nname = "w"\nfrom = "h1"\nto = "h2"\nsize_cdf = "%s"\n' % cdf, "cdf.toml")
+    file, out = s.write('experiment = "cdf.toml"\n[axes]\n"workload.w.depth" = [1, 2, 3]\n', "inputs.toml"), s.path("inputs")
+    s.call(file, "--out", out, "--quiet")
+    small = s.table(out)
+    os.remove(os.path.join(out, "points", "000002.json"))
+    s.write("64 1\n8000 100\n", "cdf.txt")
+    s.call(file, "--out", out, "--collect", status=1)
+    s.expect([r["status"] for r in s.table(out)] == ["missing"] * 3, "inputs: results of another file are taken")
+    s.call(file, "--out", out, "--quiet")
+    s.expect(all(a != b for a, b in zip(small, s.table(out))), "inputs: not run again")
+    os.remove(cdf)
+    s.call(file, "--out", out, "--quiet", status=1)
+    s.expect(all("no file that can be read" in r["error"] for r in s.table(out)), "inputs: %s" % s.table(out))
+    s.expect(not any(out in r["error"] for r in s.table(out)), "inputs: errors have the folder's name: %s" % s.table(out))
+    s.write("64 1\n128 100\n", "cdf.txt")
+    s.call(file, "--out", out, "--quiet")
+    s.expect(s.table(out) == small, "inputs: %s" % s.table(out))
+
+
+def check_reasons(s):
+    """A point that failed says why."""
+    s.write(LOAD.replace("duration_us = 100", "duration_us = 3000").replace("size = 64", "size = 64\nack_timeout = 1") +
+            "[faults]\nat = \"h1\"\ndrop = 0\n", "lost.toml")
+    file, out = s.write('experiment = "lost.toml"\n[axes]\n"faults.drop" = [0, 100]\n', "lost-sweep.toml"), s.path("lost")
+    done = s.call(file, "--out", out, "--quiet", status=1)
+    rows = s.table(out)
+    s.expect([r["status"] for r in rows] == ["ok", "failed"], "reasons: %s" % rows)
+    s.expect("retry_exceeded" in rows[1]["error"] and "retry_exceeded" in done.stderr, "reasons: %s %s" % (rows[1], done.stderr))
 
 
 def check_columns(s):
@@ -318,5 +373,5 @@ def set_up(s):
 
 if __name__ == "__main__":
     sys.exit(run_checks(__doc__, Sweeps, (set_up, check_grid, check_list, check_hypercube, check_failures,
-                                          check_interrupted, check_points_again, check_columns, check_job_array,
+                                          check_interrupted, check_points_again, check_inputs, check_reasons, check_columns, check_job_array,
                                           check_refusals)))
