@@ -188,9 +188,26 @@ class limit_finder : private run_facts {
     const bool link_alone = kinds.front() == "PCIe" && kinds.size() == 1;
     const std::string fetched = link_alone ? of_places(saturated).name : std::string();
     if (is_fetched(fetched)) return all + " and " + fetched;
+    const std::string room = of_egress(least);
+    if (!room.empty()) return all + " and " + room;
     const std::string fed_units = of_fed_units(busiest);
     if (!fed_units.empty()) return all + " and " + fed_units;
     return all == polling() ? all + " and " + window : all;
+  }
+
+  /// The port has places for so few frames that their way to the line, which has time left, takes longer: the send
+  /// engine is in use or waits for a place, and no payload is waited for.
+  std::string of_egress(double least) const {
+    for (const share& s : shares()) {
+      if (s.busy < largely) break;
+      if (kind_of(s.name) == "wire" || kind_of(s.name) == "datapath") return {};
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      const double room = waits_for_room(i);
+      if (is_paused(i) || room < mostly || held("requester send engine", i, "") + room < least) continue;
+      if (held("gather leave", i, "payload") < much) return "egress buffer of " + adapter(i);
+    }
+    return {};
   }
 
   /// Entries that an engine stands still for, with a processor that has no more time left than that: posted faster,
@@ -368,6 +385,8 @@ class limit_finder : private run_facts {
       if (engine >= saturated_group && units(i).service >= saturated_group)
         return "requester send engine of " + adapter(i) + " and " + units(i).name;
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
+      const std::string frames = of_egress(saturated);
+      if (!frames.empty()) return frames;
       const double payload = held("gather leave", i, "payload");
       if ((room >= mostly && payload >= mostly) ||
           (room >= much && engine + room >= saturated && payload >= saturated_group))

@@ -119,7 +119,9 @@ struct offered_load {
 ///    descriptors and queue pairs stand still for READs (2 % of the time), behind which they fetch them again; the
 ///    fetch of descriptors, where they wait for those of queues that go on in half of the time (85 % where there are as
 ///    many queue pairs as units); the send engine in use for 85 %, with the units where their own service takes as
-///    long; the reads of payload, when the send engine waits for room, and gather for payload, in half of the time;
+///    long; the egress buffer, when the send engine is in use or waits for room nearly all of the time, no line or
+///    datapath is in use for 70 %, and gather waits for payload in less than a quarter (it is named with 1 as well);
+///    the reads of payload, when the send engine waits for room, and gather for payload, in half of the time;
 ///    else the service of a queue pair, or the grants of the scheduler;
 /// 9. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs. No
 ///    room behind gather without a pause is a lack of payload; with one, it is the contexts of the peer's responder

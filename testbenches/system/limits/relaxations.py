@@ -48,6 +48,7 @@ RELAXED = {
     "contexts": {"adapter.requester.contexts.entries": 16, "adapter.responder.contexts.entries": 16},
     "payload reads": {"adapter.pcie.reads_per_client": 4, "adapter.port.egress_frames": 4,
                       "adapter.requester.gather_depth": 4, "adapter.responder.read_gathers": 4},
+    "egress buffer": {"adapter.port.egress_frames": 4},
     "receives": {"--rx-depth": 8},
     "receivers not ready": {"--rx-depth": 8},
     "READs under way": {"--outs": 2},
@@ -89,6 +90,7 @@ TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask
             {"atomic unit engine", "order of a queue pair's atomics"},
             {"atomic unit locks", "order of a queue pair's atomics"}, {"atomic unit locks", "atomic unit engine"},
             {"receives", "receivers not ready"},
+            {"egress buffer", "payload reads"},  # more of which need more places in it
             {"scheduler grants", "processing units"}]  # which are granted
 
 
