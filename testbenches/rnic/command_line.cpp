@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/command_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -34,6 +35,35 @@ void refuse_gaps(const CLI::App& command, const std::vector<std::string>& argume
       continue;
     throw usage_error(option->get_name() + " " + value + ": a value is missing beside a comma");
   }
+}
+
+void refuse_two_functions(const CLI::App& command) {
+  const CLI::Option* option = command.get_option_no_throw("--functions");
+  if (option != nullptr && option->results().size() == 2)
+    throw usage_error("--functions: expected one number or three");
+}
+
+/// A variable of a script that is not set: the result would be kept nowhere.
+void refuse_empty_files(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    const auto is = [&type](const char* what) { return type.find(what) != std::string::npos; };
+    const bool names_file = is("FILE") || is("DIR") || is("CAPTURE");
+    const std::vector<std::string>& given = option->results();
+    if (names_file && std::find(given.begin(), given.end(), "") != given.end())
+      throw usage_error(option->get_name() + ": the name is empty");
+  }
+}
+
+/// What is said of a capture that nobody asked for.
+void refuse_without_capture(const CLI::App& command) {
+  const auto is_given = [&command](const char* name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return option != nullptr && option->count() != 0;
+  };
+  if (is_given("--pcap") || is_given("--output")) return;
+  for (const char* name : {"--pcap-fcs", "--pcap-at", "--pcap-before"})
+    if (is_given(name)) throw usage_error(name + std::string(": there is no --pcap"));
 }
 
 }  // namespace
@@ -94,6 +124,9 @@ int command_line::execute(const std::vector<std::string>& arguments) {
     for (const command& c : all_) {
       if (!c.app->parsed()) continue;
       refuse_gaps(*c.app, arguments);
+      refuse_two_functions(*c.app);
+      refuse_empty_files(*c.app);
+      refuse_without_capture(*c.app);
       return c.run();
     }
     throw usage_error("a subcommand is required: " + names());

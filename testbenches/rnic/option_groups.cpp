@@ -30,9 +30,10 @@ const CLI::Validator is_seed{[](std::string& text) {
                                std::uint64_t value = 0;
                                const char* const end = text.data() + text.size();
                                const auto [rest, error] = std::from_chars(text.data(), end, value);
-                               const bool is = error == std::errc{} && rest == end;
+                               // As a file can have it: TOML's numbers are signed.
+                               const bool is = error == std::errc{} && rest == end && value >> 63 == 0;
                                return is ? std::string{}
-                                         : "Value " + text + " is not legal, expected 0 to 18446744073709551615";
+                                         : "Value " + text + " is not legal, expected 0 to 9223372036854775807";
                              },
                              ""};
 
@@ -60,6 +61,8 @@ void add_common(CLI::App& command, common_options& o) {
       .add_option_function<std::vector<unsigned>>(
           "--functions",
           [&o](const std::vector<unsigned>& n) {  // num_vfs of mlx4_core
+            if (std::accumulate(n.begin(), n.end(), std::uint64_t{0}) > 126)
+              throw CLI::ValidationError("--functions", "expected 0 to 126 in all");
             o.assignments.push_back("host.functions=" + std::to_string(std::accumulate(n.begin(), n.end(), 0u)));
             for (std::size_t port = 0; n.size() > 1 && port < 2; ++port)
               o.assignments.push_back("driver.functions.port" + std::to_string(port + 1) + "=" +
@@ -79,7 +82,9 @@ void add_common(CLI::App& command, common_options& o) {
                   "96 (DSCP 24), or a rule, as tclass=16,src_ip=10.0.0.1,dst_ip=10.0.0.0/24; repeatable")
       ->type_name("TEXT")
       ->take_all();
-  command.add_option("--ttl", o.ttl, "The same of tc/PORT/ttl: hop limit of all RC queue pairs, 0 to 255")
+  command
+      .add_option("--ttl", o.ttl,
+                  "The same of tc/PORT/ttl: hop limit of all RC queue pairs, 0 to 255; -1: none is forced")
       ->type_name("N");
   command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
   command

@@ -228,10 +228,28 @@ void check_writable(const common_options& options, const std::string& file) {
   if (!is_there) std::filesystem::remove(bench::link_target(file));
 }
 
+/// Beside the file that it takes the place of, which stays as it is until this one is whole; not of what is no file
+/// (a pipe, /dev/stdout).
+static std::string part_of(const std::string& file) {
+  std::error_code none;
+  const std::filesystem::path target = bench::link_target(file);
+  return std::filesystem::is_regular_file(target, none) || !std::filesystem::exists(target, none)
+             ? target.string() + fmt::format(".{}.part", getpid())
+             : std::string();
+}
+
 void write_json(const std::string& file, const nlohmann::json& results) {
-  std::ofstream out(file);
+  const std::string part = part_of(file);
+  std::ofstream out(part.empty() ? file : part);
+  if (!part.empty() && !out) out.open(file);  // a folder that takes no new file
+  const bool beside = !part.empty() && std::filesystem::exists(part);
   out << std::setw(2) << results << '\n';  // in pieces: the text of a long replay is larger than the results in memory
-  if (!out.flush()) throw usage_error(file + ": writing failed");
+  const bool is_whole = static_cast<bool>(out.flush());
+  out.close();
+  std::error_code failed;
+  if (beside && is_whole) std::filesystem::rename(part, bench::link_target(file), failed);
+  if (beside && (!is_whole || failed)) std::filesystem::remove(part);
+  if (!is_whole || failed) throw usage_error(file + ": writing failed");
 }
 
 nlohmann::json run_header(const char* command, const common_options& options) {

@@ -120,6 +120,8 @@ class comparison {
       if (reference != other) d.is = difference::verdict::beyond;
       return d;
     }
+    if (reference.is_number_integer() && other.is_number_integer() && reference != other && allowed(d.field) == 0)
+      d.is = difference::verdict::beyond;  // a double has no room for all of their digits
     const double a = reference.get<double>(), b = other.get<double>();
     d.allowed = allowed(name);
     d.percent = a == b ? 0 : a == 0 ? std::copysign(HUGE_VAL, b) : 100 * (b - a) / std::abs(a);
@@ -138,7 +140,7 @@ std::string words_of(const difference& d) {
     case difference::verdict::only_in_reference:
       return "is only in the reference";
     case difference::verdict::only_in_other:
-      return "is new";
+      return d.is_fault() ? "is new, and a fault" : "is new";
     case difference::verdict::beyond:
       if (d.percent != 0) return fmt::format("{:+.3f} %, allowed {:g} %", d.percent, d.allowed);
       return "differs";
@@ -203,18 +205,19 @@ int run_compare(const compare_options& o) {
   };
   if (std::none_of(all.begin(), all.end(), is_in_both))
     throw usage_error(o.reference + " and " + o.other + ": have no field in common that is to be compared");
-  std::size_t faults = 0, new_ones = 0;
+  std::size_t faults = 0, new_faults = 0, new_ones = 0;
   nlohmann::json differing = nlohmann::json::array();
   for (const difference& d : all) {
     if (d.is == difference::verdict::within) continue;
-    if (d.is_fault())
-      ++faults;
-    else
+    if (!d.is_fault())
       ++new_ones;
+    else if (++faults; d.is == difference::verdict::only_in_other)
+      ++new_faults;
     fmt::print("{:<48} {:>16} {:>16}  {}\n", d.field, d.reference, d.other, words_of(d));
     differing.push_back({{"field", d.field}, {"reference", d.reference}, {"other", d.other}, {"what", words_of(d)}});
   }
-  fmt::print("{} fields compared, {} beyond tolerance or missing, {} new\n", all.size(), faults, new_ones);
+  fmt::print("{} fields compared, {} beyond tolerance or missing, {} new{}\n", all.size(), faults - new_faults,
+             new_ones + new_faults, new_faults == 0 ? "" : fmt::format(", of which {} are faults", new_faults));
   if (!o.json_file.empty())
     write_json(o.json_file, {{"command", "compare"},
                              {"reference", o.reference},

@@ -346,7 +346,7 @@ std::vector<const char*> network_fields() {
 
 void read_network(const section& file, const std::string& name, network_file& f, topology_in_file rule) {
   std::uint64_t seed = 0;
-  if (file.number("seed", 0, std::uint64_t{1} << 62, seed)) f.seed = seed;
+  if (file.number("seed", 0, ~std::uint64_t{0} >> 1, seed)) f.seed = seed;
   read_packets(file, f.common);
   if (rule == topology_in_file::may_be_missing && !file.has("topology")) {
     f.kind = "pair";

@@ -389,8 +389,11 @@ void print(const latency_options& o, const std::vector<latency_row>& rows, const
     fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10.3f} {:>10} {:>10}\n", r.size, r.half.count,
                microseconds(r.half.minimum), microseconds(r.half.typical), r.half.average_ps() / 1e6,
                microseconds(r.half.p99), microseconds(r.half.maximum));
-  for (const latency_row& r : rows)
-    fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
+  for (const latency_row& r : rows) {
+    const bool is_half = r.typical.end() - r.typical.start() == r.half.typical;
+    fmt::print("\n    where the time of a typical message of {} bytes went{}:\n{}", r.size,
+               is_half ? "" : " (one way; above are halves of round trips)", stages_text(r.typical));
+  }
   std::vector<usage_column> usage;
   for (const latency_row& r : rows) usage.push_back({r.size, r.shares});
   print_utilisation(usage, 0.05);

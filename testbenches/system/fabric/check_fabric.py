@@ -569,7 +569,7 @@ def check_refusals(c):
     c.refuse_file(port + 'at = ["s1", "h1"]\ntrunk = [0]\n', "0", "1 to 4094")
     done = subprocess.run([c.program, "fabric", c.path("none.toml")], capture_output=True, text=True, timeout=60)
     c.expect(done.returncode == 2 and "cannot be read" in done.stderr and "incast" in done.stderr, done.stderr)
-    done = subprocess.run([c.program, "fabric", "incast", "--pcap-at", "h10"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([c.program, "fabric", "incast", "--pcap", c.path("h10.pcap"), "--pcap-at", "h10"], capture_output=True, text=True, timeout=60)
     c.expect(done.returncode == 2 and "no host h10" in done.stderr, done.stderr)
 
 

@@ -9,14 +9,14 @@ import { kind as explain } from './explain.js';
 import { kind as fabric } from './fabric.js';
 import { kind as latency } from './latency.js';
 import { count } from './numbers.js';
-import { other, replay, soak } from './others.js';
+import { compare, other, replay, soak } from './others.js';
 import { kind as run } from './run.js';
 import { sideBySide } from './side_by_side.js';
 import { kind as sweep } from './sweep.js';
 import { kind as trace } from './timeline.js';
 
 // In the order of the page.
-const kinds = { latency, bandwidth, run, sweep, explain, fabric, trace, calibrate, soak, replay };
+const kinds = { latency, bandwidth, run, sweep, explain, fabric, trace, calibrate, soak, replay, compare };
 
 /** Names that no other entry has: what tells files apart comes behind those that are called alike. */
 function nameApart(entries) {

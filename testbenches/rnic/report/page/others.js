@@ -40,6 +40,21 @@ export const replay = {
   }
 };
 
+export const compare = {
+  title: 'Comparisons',
+  label: ({ result: r }) => [r.reference, r.other].map((f) => String(f).split('/').pop()).join(' and '),
+  summary: ({ result: r }) => `${r.faults ? `${number(r.faults)} of ${count(r.compared, 'field')} beyond tolerance, missing or failures that are new` : `${count(r.compared, 'field')} within tolerance`}.`,
+  show(entry) {
+    const r = entry.result;
+    return [
+      tiles([{ label: 'fields compared', value: number(r.compared) }, { label: 'faults', value: number(r.faults) }]),
+      (r.differences || []).length ? table('Fields that differ', [
+        { name: 'field', value: (d) => d.field }, { name: 'reference', value: (d) => d.reference }, { name: 'other', value: (d) => d.other }, { name: 'how', value: (d) => d.what }
+      ], r.differences) : null, fields(entry)
+    ];
+  }
+};
+
 export const other = {
   title: 'Other results', label: (entry) => entry.result.command,
   summary: (entry) => `${count(plain(entry.result).length, 'field')}.`,
