@@ -284,20 +284,18 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
            unsigned number)
     : node(module_name, env, with_functions(config), number, 0) {}
 
-/// Blocks check their own parameters; software's and the host's are plain numbers.
-static const node_config& legal(const node_config& c) {
-  node_config copy = c;
+/// Behind the blocks, which check their own parameters: software's and the host's are plain numbers.
+static void check_ranges(node_config c) {
   sim::parameter_set all;
-  announce(all, copy);
+  announce(all, c);
   all.check();
-  return c;
 }
 
 node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
            unsigned number, int)
     : sc_core::sc_module(module_name),
       uncore_(std::string(name()) + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
-      memory_(legal(cfg).memory),
+      memory_(cfg.memory),
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
@@ -307,6 +305,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       turns_(env.base),
       bus_("bus", env.base, memory_, turns_, cfg.bus),
       device_(bus_, own_driver(cfg, basename())) {
+  check_ranges(cfg);
   if (cfg.functions != 0 && !cfg.driver.use_msix)
     throw sim::config_error("driver.use_msix: must be true with virtual functions");
   if (cfg.functions != 0 && cfg.adapter.pcie.space.msix_vectors < 2)

@@ -57,8 +57,11 @@ void laps(std::uint32_t bytes, unsigned log_cq) {
   EXPECT_EQ(b.count(cr::count_cqe), 5 * size + 3);
   EXPECT_EQ(b.count(cr::count_cq_overflow), 0u);
 }
+
 TEST(completion, owner_bits_over_laps_of_32_bytes) { laps(32, 3); }
+
 TEST(completion, owner_bits_over_laps_of_64_bytes) { laps(64, 3); }
+
 TEST(completion, owner_bits_over_several_pages) { laps(64, 7); }
 
 TEST(completion, steady_state_is_one_write_each) {
@@ -101,6 +104,7 @@ std::string overflow_writes(bool always) {
     return seen;
   });
 }
+
 TEST(completion, the_event_of_a_loss_does_not_wait_for_the_next_entry) {
   const std::string seen = overflow_writes(false);
   EXPECT_GT(seen.size(), 30u);
@@ -412,7 +416,50 @@ std::uint64_t digest(bool always) {
   if (b.count(cr::count_cqe) < 60 || b.count(cr::count_eqe) < 3) throw std::runtime_error("not much happened");
   return h;
 }
+
 TEST(completion, sleeping_is_invisible) {
   EXPECT_EQ(rnic::bench::in_child([] { return digest(false); }), rnic::bench::in_child([] { return digest(true); }));
 }
+
+TEST(completion, an_error_is_solicited) {
+  rig b;
+  b.arm(1, 1, 0);
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = 0x48;
+  r.opcode = 0x5e;
+  r.syndrome = 0x05;
+  b.cqes.send(r);
+  b.run(800);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+}
+
+TEST(completion, an_error_names_the_shared_queue) {
+  rig b;
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = 0x48;
+  r.opcode = 0x5e;
+  r.syndrome = 0x05;
+  r.remote_qpn = 0x123456;
+  b.cqes.send(r);
+  b.run(800);
+  EXPECT_EQ(b.memory.get32(b.cqe_at(0) + 8) | b.memory.get32(b.cqe_at(0) + 12), 0x123456u);
+}
+
+TEST(completion, arm_by_another_page) {
+  rig b;
+  b.complete(0);
+  b.run(800);
+  completion::queue_doorbell d;
+  d.number = cqn;
+  d.command = 2;
+  d.sequence = 1;
+  d.uar = b.cq.uar + 1;
+  b.doorbells.send(d);
+  b.run(800);
+  EXPECT_EQ(b.count(cr::count_eqe), 0u);
+  EXPECT_EQ(b.count(cr::count_bad_doorbell), 1u);
+}
+
 }  // namespace

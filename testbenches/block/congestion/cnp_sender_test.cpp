@@ -196,8 +196,11 @@ void check_interval(cnp_scope scope, unsigned same_of, const std::vector<std::ui
 }
 
 TEST(cnp_sender, interval_by_queue_pair) { check_interval(cnp_scope::qp, 0, {0, 2, 4}); }
+
 TEST(cnp_sender, interval_by_peer) { check_interval(cnp_scope::address, 1, {0, 2, 4}); }
+
 TEST(cnp_sender, interval_by_port) { check_interval(cnp_scope::port, 2, {0, 2, 4}); }
+
 TEST(cnp_sender, other_queue_pairs_have_intervals_of_their_own) { check_interval(cnp_scope::qp, 1, {0, 1, 2, 4}); }
 
 TEST(cnp_sender, reset_forgets_what_waits_and_when_the_last_went) {
@@ -234,6 +237,22 @@ TEST(cnp_sender, sleeping_and_order_are_invisible) {
   const std::string usual = bench::in_child([] { return record({}); });
   EXPECT_EQ(bench::in_child([] { return record({true}); }), usual);
   EXPECT_EQ(bench::in_child([] { return record({false, 7}); }), usual);
+}
+
+TEST(cnp_sender, ports_in_turn) {
+  rig r;
+  r.w.gives[0] = r.w.gives[1] = true;
+  r.w.takes = false;
+  for (unsigned i = 0; i != 5; ++i) r.tell(10 + 2 * i, i, 0x100 + i, 0);
+  for (unsigned i = 0; i != 5; ++i) r.tell(30 + 2 * i, 10 + i, 0x200 + i, 1);
+  r.run(60);
+  r.w.takes = true;
+  r.run(120);
+  std::vector<unsigned> ports;
+  for (const auto& l : r.w.got) ports.push_back(l.port);
+  std::string s;
+  for (const unsigned p : ports) s += static_cast<char>('0' + p);
+  EXPECT_EQ(s, "0010101011");
 }
 
 }  // namespace

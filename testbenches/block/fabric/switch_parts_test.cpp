@@ -464,5 +464,56 @@ TEST(vlan_rules, what_goes_out) {
   EXPECT_NE(wire::ethernet_fcs(front->data(), 104), front->fcs) << "what was wrong stays wrong";
 }
 
+TEST(shared_buffer, xon_exactly_at_the_gap) {
+  const buffer_config c = small();
+  shared_buffer b(c, two, "switch.buffer");
+  for (unsigned i = 0; i < 13; ++i) ASSERT_EQ(b.admit(0, 1, 3, 1000), verdict::stored);
+  EXPECT_EQ(b.above(0), 0x08);
+  b.release(0, 1, 3, 1000);
+  b.release(0, 1, 3, 1092);
+  EXPECT_EQ(b.shared_used(), 9908u);
+  EXPECT_EQ(b.above(0), 0x08);
+  b.release(0, 1, 3, 1);
+  EXPECT_EQ(b.above(0), 0u);
+}
+
+TEST(shared_buffer, lossy_queue_exactly_at_its_threshold) {
+  const buffer_config c = small();
+  shared_buffer b(c, two, "switch.buffer");
+  EXPECT_EQ(b.admit(0, 1, 0, 27'769), verdict::queue_full);
+  EXPECT_EQ(b.admit(0, 1, 0, 27'768), verdict::stored);
+}
+
+TEST(output_queues, who_becomes_empty_loses_the_rest) {
+  weights_config c;
+  for (unsigned p = 0; p < priorities; ++p) static_cast<sim::parameter<std::uint8_t>&>(c.of[p]) = 1;
+  c.quantum_bytes = 1000;
+  output_queues q(switch_scheduling::weighted, c);
+  const auto add = [&](unsigned p, std::uint32_t bytes) {
+    output_queues::entry e;
+    e.bytes = bytes;
+    q.push(p, std::move(e));
+  };
+  add(1, 100);
+  for (int i = 0; i < 10; ++i) add(2, 500);
+  std::vector<unsigned> got;
+  for (int i = 0; i < 7; ++i) {
+    const unsigned p = q.pick(q.waiting());
+    q.pop(p);
+    got.push_back(p);
+    if (i == 0)
+      for (int k = 0; k < 10; ++k) add(1, 500);
+  }
+  EXPECT_EQ(got, (std::vector<unsigned>{1, 2, 2, 1, 1, 2, 2}));
+}
+
+TEST(vlan_rules, shortest_frame_that_may_lose_its_tag) {
+  rig r(1);
+  payload::frame_ptr f = r.frame(1, 2, 64, 0x6007);
+  ASSERT_EQ(f->length, 64u);
+  set_tag(access(7), *f, 7, 0);
+  EXPECT_EQ(f->length, 60u);
+}
+
 }  // namespace
 }  // namespace rnic::fabric::test

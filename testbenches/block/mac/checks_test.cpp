@@ -39,6 +39,20 @@ TEST(mac_checks, wrong_fcs_is_dropped_and_counted) {
   EXPECT_EQ(t.b.mac.count().rx_frames, 2u);
 }
 
+/// A damaged frame of 64 bytes with its FCS is as long as a frame may be short: JAB, RCRC, RUNT at 0xb88.
+TEST(mac_checks, the_shortest_frame_with_a_wrong_fcs_is_no_runt) {
+  bench t;
+  for (const unsigned bytes : {60u, 59u}) {
+    payload::frame_ptr bad = with_fcs(t.frame(bytes));
+    bad->fcs ^= 1;
+    t.b.mac.deliver(std::move(bad), bytes == 60 ? 200'000 : 400'000);
+  }
+  bench::run_ns(1'000);
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xb88), 0u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xb8c), 1u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xb90), 1u);
+}
+
 TEST(mac_checks, wrong_fcs_is_delivered_when_asked_for) {
   bench t;
   damage first(0);
@@ -299,6 +313,22 @@ TEST(mac_checks, a_pause_frame_with_a_wrong_fcs_stops_nobody) {
   EXPECT_EQ(t.a.mac.count().rx_pause, 0u);
   ASSERT_EQ(t.a.rx.notes.size(), 1u);
   EXPECT_FALSE(t.a.rx.notes[0].frame->fcs_ok);
+}
+
+TEST(mac_checks, a_notification_with_a_wrong_fcs_tells_nobody) {
+  bench t;
+  sim::fifo<payload::frame_ptr> way("b.to_cnms", t.domain, 2);
+  taker cnms("b.cnms", t.domain);
+  t.b.mac.cnm_out.bind(way);
+  cnms.in.bind(way);
+  t.b.mac.cr_write(cr::takes_cnms, 1);
+  t.b.mac.cr_write(cr::ignore_fcs, 1);
+  payload::frame_ptr bad = cnm(t, true);
+  bad->fcs ^= 1;
+  t.b.mac.deliver(std::move(bad), 100'000);
+  bench::run_ns(700);
+  EXPECT_TRUE(cnms.notes.empty());
+  EXPECT_EQ(t.b.mac.count().drop_cnm, 1u);
 }
 
 }  // namespace

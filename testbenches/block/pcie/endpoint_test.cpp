@@ -468,7 +468,9 @@ void expect_waiting_writes_once(bool always_tick) {
   ASSERT_EQ(b.doorbell.got.size(), 8u);
   for (const sim::span_id id : ids) EXPECT_EQ(b.spans[id].count(), 4u);  // post, store path, link, mmio write
 }
+
 TEST(pcie_bar, writes_that_wait_for_a_full_channel_are_counted_and_marked_once) { expect_waiting_writes_once(false); }
+
 TEST(pcie_bar, ticked_always_they_are_counted_and_marked_once) { expect_waiting_writes_once(true); }
 
 // The channel takes four. The fifth is here at 50'126'810, seen at edge 21'405, and waits to now, 22'631; what is taken
@@ -669,6 +671,26 @@ TEST(pcie_socket, the_tlm_way_gives_the_same_times_as_plain_calls) {
   EXPECT_EQ(to[63], 0x5c);
   const auto rtt = b.clients[0]->answers[0].at - b.clients[0]->sent[0];
   EXPECT_NEAR(static_cast<double>(rtt), 310'000, 10'000);
+}
+
+TEST(pcie_msix, a_reset_masks_all_vectors) {
+  bench b;
+  b.program_vector(3);
+  EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7c000 + 16 * 3 + 12, 4).data[0], 0u);
+  b.config_write(0x68, 0x8000 | b.config_read(0x68, 2), 2);
+  b.bring_up();
+  EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7c000 + 16 * 3 + 8, 4).data[0], 0u);
+  EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7c000 + 16 * 3 + 12, 4).data[0], 1u);
+}
+
+TEST(pcie_msix, nothing_is_mastered_in_d3) {
+  bench b;
+  b.program_vector(3);
+  b.config_write(0x9e, 0x8000, 2);
+  b.config_write(0x44, 3, 2);
+  b.interrupts.raise(3);
+  b.run_ns(1000);
+  EXPECT_TRUE(b.log.got.empty());
 }
 
 }  // namespace

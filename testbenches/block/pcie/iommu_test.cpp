@@ -319,6 +319,18 @@ TEST(iommu, a_buffer_is_there_to_the_end_of_the_cycle_of_its_release) {
   EXPECT_TRUE(b.got[2].refused);
 }
 
+TEST(iommu, what_lies_behind_a_release_is_not_there_in_its_cycle) {
+  iommu_bench b;
+  const auto buffer = b.memory.allocate(4096), behind = b.memory.allocate(4096);
+  ASSERT_EQ(behind.address, buffer.address + 4096);
+  b.memory.release(behind);
+  b.earlier.act_at(20'000, [&] { b.memory.release(buffer); });
+  b.send(behind.address, 20'000);
+  b.run(30'000);
+  ASSERT_EQ(b.got.size(), 1u);
+  EXPECT_TRUE(b.got[0].refused);
+}
+
 // A translation is taken out while a lookup waits for its way: the next edge has it.
 TEST(iommu, a_release_frees_the_way_of_a_walk) {
   host::iommu_config c;

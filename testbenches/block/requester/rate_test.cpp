@@ -67,4 +67,19 @@ TEST(requester, limit_above_the_line_is_none) {
   EXPECT_LT(fast.w.sent[4].first - fast.w.sent[3].first, 75u);
 }
 
+TEST(requester, a_rate_is_exact_though_edges_are_not) {
+  bench::setup s;
+  s.requester.miss_stall_cycles = 0;
+  s.requester.congestion.catch_up_cycles = 0;
+  bench::bench b(s);
+  b.context.rate_limit = 3 << 14 | 10;
+  b.make_qp(bench::qpn);
+  b.post_write(10'240);
+  b.ring_doorbell();
+  b.run_ns(20'000);
+  ASSERT_EQ(b.w.sent.size(), 10u);
+  const double expected = cycles_of(b, b.w.sent[5].second->length + 24, 10'000'000);
+  EXPECT_NEAR(static_cast<double>(b.w.sent[9].first - b.w.sent[1].first), 8 * expected, 1);
+}
+
 }  // namespace

@@ -478,4 +478,31 @@ TEST(determinism, neither_sleep_nor_order_of_blocks_can_be_seen) {
   for (std::size_t i = 1; i < traces.size(); ++i) EXPECT_EQ(traces[i], traces[0]) << i;
 }
 
+TEST(responses, without_a_timer_a_nak_behind_the_wait_is_a_loss) {
+  bench::setup s;
+  s.retry_limit = 1;
+  s.ack_timeout = 0;
+  bench::bench b(s);
+  b.post_send(3000);
+  b.ring_doorbell();
+  b.run_ns(4000);
+  ASSERT_EQ(b.w.sent.size(), 3u);
+  b.respond(operation::acknowledge, 0xfffffe, 0x20 | 1);  // 10 us
+  b.run_ns(14'000);
+  ASSERT_EQ(b.w.sent.size(), 6u);
+  b.respond(operation::acknowledge, 0xfffffe, 0x60);  // the first was lost
+  b.run_ns(3000);
+  EXPECT_EQ(b.w.sent.size(), 9u);
+}
+
+TEST(responses, a_fenced_send_waits_for_one_read) {
+  bench::bench b;
+  b.make_qp(bench::qpn);
+  b.post_read(8);
+  b.post({0x0a, 0x42, 0xc, 0, 10, bench::good_key, 0, static_cast<std::uint32_t>(bench::data)});
+  b.ring_doorbell();
+  b.run_ns(5000);
+  EXPECT_EQ(b.w.sent.size(), 1u);
+}
+
 }  // namespace

@@ -162,6 +162,24 @@ std::size_t limit_events(unsigned more) {
 TEST(receive_descriptors, less_than_the_limit_is_told_once) { EXPECT_EQ(limit_events(0), 1u); }
 TEST(receive_descriptors, exactly_the_limit_is_told_nobody) { EXPECT_EQ(limit_events(1), 0u); }
 
+TEST(receive_descriptors, the_limit_is_told_once_until_it_is_set_again) {
+  bench t;
+  responder_flow& f = t.open();
+  t.share(*f.ctx);
+  icm::srq_context s;
+  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
+  s.limit = 3;
+  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  for (unsigned i = 0; i != 4; ++i) t.post(i, 0x100, 64, true);
+  taker k{t, *f.ctx};
+  k.most = 4;
+  k.idle = 60;
+  k.start();
+  t.run(1000);
+  EXPECT_EQ(k.found.size(), 4u);
+  EXPECT_EQ(t.w.events.size(), 1u) << "two, one and none were left";
+}
+
 /// The answer for a queue of domain `queue`, asked for by a queue pair of domain `qp`.
 result in_domain(std::uint16_t queue, std::uint16_t qp) {
   bench t;

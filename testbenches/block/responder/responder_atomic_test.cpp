@@ -126,7 +126,9 @@ sim::cycle_t cycles_of_two(unsigned locks, std::uint64_t distance) {
 constexpr sim::cycle_t one_operation = 130 + 26;  // memory's answer, the lock's time
 
 TEST(responder_atomic, one_lock_serialises_all) { EXPECT_GE(cycles_of_two(1, 64), 7 * one_operation); }
+
 TEST(responder_atomic, many_locks_serialise_one_word) { EXPECT_GE(cycles_of_two(4096, 0), 7 * one_operation); }
+
 TEST(responder_atomic, many_locks_leave_other_words_alone) { EXPECT_LE(cycles_of_two(4096, 64), 4 * one_operation); }
 
 TEST(responder_atomic, order_in_a_queue_pair_needs_no_lock) {
@@ -229,6 +231,22 @@ TEST(responder_atomic, memory_that_cannot_be_read) {
   ASSERT_EQ(b.s.events.size(), 1u);
   EXPECT_EQ(b.s.events[0].type, 0x05);
   EXPECT_EQ(b.atomic_writes(), 0u);
+}
+
+TEST(responder_atomic, one_atomic_more_than_agreed) {
+  atomic_bench b;
+  icm::responder_context c = b.context();
+  c.access |= icm::responder_access_atomic;
+  c.log_max_rd_atomic = 1;
+  b.put(c);
+  b.s.read_cycles = 2000;
+  b.add(100);
+  b.add(101);
+  b.add(102);
+  b.run(20000);
+  ASSERT_EQ(b.s.answers.size(), 3u);
+  EXPECT_EQ(b.s.answers.back()->bth.opcode, 0x11);
+  EXPECT_EQ(b.s.answers.back()->aeth.syndrome, 0x61);
 }
 
 }  // namespace

@@ -204,5 +204,32 @@ TEST(responder_ends, message_of_uc_that_was_too_long_does_not_end_the_next_ones)
   EXPECT_EQ(b.s.cqes.size(), 1u);
 }
 
+TEST(responder_ends, the_last_event_comes_once) {
+  bench b;
+  put_srq(b, 4000);
+  put_qp(b, qpn, icm::service::rc, true);
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8, 0x9900);
+  b.run(10000);
+  for (int i = 0; i < 2; ++i) {
+    b.r.cr_write(cr::qp_select, qpn);
+    b.r.cr_write(cr::qp_command, cr::qp_command_halt);
+    b.run(5000);
+    b.r.cr_write(cr::qp_command, cr::qp_command_release);
+    b.run(5000);
+  }
+  unsigned last = 0;
+  for (const auto& e : b.s.events) last += e.type == event_last_wqe;
+  EXPECT_EQ(last, 1u);
+}
+
+TEST(responder_ends, first_of_a_message_of_one_packet) {
+  bench b;
+  put_qp(b, qpn);
+  b.write(operation::write_first, 100, bench::pattern(1024), data_va, 1024);
+  b.run(5000);
+  ASSERT_EQ(b.s.answers.size(), 1u);
+  EXPECT_EQ(b.s.answers[0]->aeth.syndrome, 0x61);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test

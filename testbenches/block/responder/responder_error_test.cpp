@@ -60,6 +60,20 @@ TEST(responder_errors, sequence_gap_gives_one_nak) {
   EXPECT_EQ(b.r.cr_read(cr::diagnostics + 0x100), 5u);
 }
 
+TEST(responder_errors, a_gap_that_a_read_closes_is_over) {
+  bench b;
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.write(operation::write_only, 102, bench::pattern(8, 9), data_va, 8);
+  b.run();
+  ASSERT_EQ(b.count("naks"), 1u);
+  b.read(101, data_va, 8);
+  b.write(operation::write_only, 103, bench::pattern(8), data_va, 8);
+  b.run();
+  EXPECT_EQ(b.count("naks"), 2u);
+  EXPECT_EQ(b.s.answers.back()->aeth.syndrome, 0x60);
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 102u);
+}
+
 TEST(responder_errors, duplicate_is_acknowledged_with_the_newest_psn) {
   bench b;
   for (unsigned i = 0; i < 3; ++i) b.write(operation::write_only, 100 + i, bench::pattern(8, i), data_va, 8);

@@ -296,5 +296,38 @@ TEST(Reaction, StormOfCnps) {
   });
 }
 
+TEST(ReactionPoint, HyperIncreaseBehindBothThresholds) {
+  transport::reaction_config c;
+  c.threshold = 1;
+  c.byte_counter = 1000;
+  c.additive_mbps = 0;
+  c.hyper_mbps = 10'000;
+  transport::reaction_point p;
+  sim::time_ps t = 1 * ms;
+  p.notified(c, line_kbps, t);
+  p.notified(c, line_kbps, t += 40 * us);
+  t += 55 * us;
+  static_cast<void>(p.rate_kbps(c, t));  // its timer has come that far
+  for (unsigned i = 0; i < 30; ++i) p.sent(c, 1000, t);
+  EXPECT_LE(p.rate_kbps(c, t), 20'000'000u);
+}
+
+TEST(ReactionPoint, ACnpBeginsTheStagesOfBytesAnew) {
+  transport::reaction_config c;
+  c.threshold = 1;
+  c.byte_counter = 1000;
+  c.additive_mbps = 10'000;
+  c.hyper_mbps = 0;
+  transport::reaction_point p;
+  sim::time_ps t = 1 * ms;
+  p.notified(c, line_kbps, t);
+  for (unsigned i = 0; i < 3; ++i) p.sent(c, 1000, t);
+  p.notified(c, line_kbps, t += 10 * us);
+  const auto low = p.rate_kbps(c, t);
+  p.sent(c, 1000, t);
+  // Fast recovery: half the way to what it was.
+  EXPECT_EQ(p.rate_kbps(c, t), (37'500'000u + low + 1) / 2);
+}
+
 }  // namespace
 }  // namespace rnic::system_test

@@ -90,7 +90,7 @@ def frames(folder):
 
 
 def refusals():
-    for arguments, words in ((["--functions", "127"], "host.functions"),
+    for arguments, words in ((["--functions", "127"], "--functions: expected 0 to 126"),
                              (["--functions", "2", "--function", "3"], "expected 0 to host.functions, which is 2"),
                              (["--function", "1"], "which is 0")):
         done = subprocess.run([PROGRAM, "latency", "--sizes", "8"] + arguments, capture_output=True, text=True)

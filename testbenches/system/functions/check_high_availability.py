@@ -125,7 +125,7 @@ def refusals():
             (["--functions", "1,1,0", "--function", "2"], "host.function: 2 has no port with a cable (--port 1"),
             (["--functions", "1", "--set", "driver.functions.port1=2"], "driver.functions.port1"),
             (["--functions", "0,1,0", "--set", "adapter.ports=1"], "driver.functions.port2: 1: expected 0"),
-            (["--functions", "100,20,7"], "host.functions")):
+            (["--functions", "100,20,7"], "--functions: expected 0 to 126")):
         done = subprocess.run([PROGRAM, "latency", "--sizes", "2"] + arguments, capture_output=True, text=True)
         check(done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, (arguments, done.stderr))
 

@@ -149,7 +149,7 @@ TEST(Misuse, ParametersOfSoftwareAndCablesHaveTheirRanges) {
   EXPECT_EQ(with([](auto& c) { c.cable_metres = 100'001; }),
             "cable.metres: '100001' is not legal, expected 0 to 100000 m");
   EXPECT_EQ(with([](auto& c) { c.node.driver.log_num_qp = 0; }).rfind("driver.log_num_qp: '0' is not legal", 0), 0u);
-  EXPECT_EQ(with([](auto& c) { c.node.driver.pfc_mask = 256; }).rfind("driver.pfc_mask: '256' is not legal", 0), 0u);
+  EXPECT_EQ(with([](auto& c) { c.node.driver.mtu = 9601; }).rfind("driver.mtu: '9601' is not legal", 0), 0u);
   EXPECT_EQ(with([](auto& c) { c.node.uncore_khz = 10'000'001; }).rfind("host.uncore_khz: '10000001'", 0), 0u);
   EXPECT_EQ(with([](auto&) {}), "");
 }

@@ -18,4 +18,4 @@ def results(program, folder, *arguments):
 
 def check(is_so, what):
     if not is_so:
-        raise SystemExit("wrong: %s" % what)
+        raise SystemExit("wrong: %s" % (what,))

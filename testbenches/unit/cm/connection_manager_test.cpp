@@ -506,5 +506,47 @@ TEST(connection_manager, whatever_comes_it_goes_on) {
   fresh.established();
 }
 
+TEST(connection_manager, a_peer_may_ask_for_time_again_behind_a_repetition) {
+  network n;
+  n.b.manager.listen(service);
+  const auto a = n.ask();
+  const event request = n.b.take(kind::request);
+  n.drop = first(100, message::rep);
+  EXPECT_TRUE(n.b.manager.accept(request.id, {}, {}, n.now));
+  contents m;
+  m.kind = message::mra;
+  m.subject = about::rep;
+  m.local_id = a;
+  m.remote_id = request.id;
+  m.service_timeout = 20;
+  const mad d = encode(m);
+  n.b.manager.receive(network::from(n.a), d.data(), d.size(), n.now);
+  EXPECT_EQ(n.b.manager.state_of(request.id), state::mra_rep_received);
+  n.now += 2 * answer_time;
+  n.b.manager.tick(n.now);
+  EXPECT_EQ(n.b.manager.count().retries, 1u);
+  EXPECT_EQ(n.b.manager.state_of(request.id), state::rep_sent);
+  n.b.manager.receive(network::from(n.a), d.data(), d.size(), n.now);
+  EXPECT_EQ(n.b.manager.state_of(request.id), state::mra_rep_received);
+  EXPECT_EQ(n.b.manager.count().wrong_state, 0u);
+}
+
+TEST(connection_manager, two_hosts_ask_with_the_same_number) {
+  network n;
+  node c{3};
+  c.begin_anew(1000);  // the first number of host 1 too
+  n.b.manager.listen(service, service_kind::datagrams);
+  service_data s;
+  s.service_id = service;
+  const auto x = n.a.manager.ask_service(network::from(n.b), s, {}, n.now);
+  const auto y = c.host_software->ask_service(network::from(n.b), s, {}, n.now);
+  ASSERT_EQ(x, y);
+  n.deliver();
+  const mad m = c.out.front().second;
+  n.b.manager.receive(network::from(c), m.data(), m.size(), n.now);
+  EXPECT_EQ(n.b.take(kind::service_request).from.gid, host(1));
+  EXPECT_EQ(n.b.take(kind::service_request).from.gid, host(3));
+}
+
 }  // namespace
 }  // namespace rnic::host_driver::cm::test

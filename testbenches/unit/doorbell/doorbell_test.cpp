@@ -174,4 +174,18 @@ TEST(doorbell, nonsense_is_counted_and_ignored) {
   EXPECT_EQ(b.stats.value("doorbell.bad_length"), 2u);
 }
 
+TEST(doorbell, event_queue_behind_a_functions_last) {
+  bench b;
+  b.dut.cr_write(rnic::doorbell::cr::first_virtual_eq, 32);
+  b.dut.cr_write(rnic::doorbell::cr::eqs_of_virtual, 4);
+  for (const std::uint64_t at : {1 * page + 0x800, page - page + 0x818}) {
+    b.sw.write(at, {0x80, 0, 0, 0x20});
+    b.sw.todo.back().function = 1;
+  }
+  b.run(100);
+  ASSERT_EQ(b.sw.queues.size(), 1u);
+  EXPECT_EQ(b.sw.queues[0].number, 35u);
+  EXPECT_EQ(b.stats.value("doorbell.bad_offset"), 1u);
+}
+
 }  // namespace

@@ -282,6 +282,17 @@ TEST(VirtualPorts, RatesGoToTheRegistersOfTheRequester) {
   EXPECT_EQ(abi::load32(d.out(), 0x20 + 12), 1u << 31);
 }
 
+TEST(SetMulticastFilter, HoldsWhatTheFilterDoes) {
+  driver_model d;
+  d.bring_up();
+  const std::uint64_t first = 0x01005e000000;
+  EXPECT_EQ(d.run_immediate(opcode::set_mcast_fltr, std::uint64_t{1} << 63, 1), status::ok);
+  for (unsigned i = 0; i < 1024; ++i) ASSERT_EQ(d.run_immediate(opcode::set_mcast_fltr, first + i, 1), status::ok) << i;
+  EXPECT_EQ(d.run_immediate(opcode::set_mcast_fltr, first + 1024, 1), status::exceed_lim);
+  EXPECT_EQ(d.run_immediate(opcode::set_mcast_fltr, first, 2), status::ok) << "the other port has its own";
+  EXPECT_EQ(d.run_immediate(opcode::set_mcast_fltr, std::uint64_t{1} << 63 | first, 1), status::ok);
+}
+
 TEST(VirtualPorts, AreThoseOfFunctions) {
   driver_model d;
   d.bring_up();
@@ -289,6 +300,19 @@ TEST(VirtualPorts, AreThoseOfFunctions) {
   EXPECT_EQ(d.run(opcode::set_vport_qos, 1, 1), status::bad_op);
   ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
   EXPECT_EQ(d.out()[0x7a] & 0x10, 0);
+}
+
+TEST(VirtualPorts, OneVirtualPortMoreThanWereGiven) {
+  driver_model d(with_functions(4));
+  d.bring_up();
+  d.clear_in();
+  abi::store32(d.in(), 4, 2);
+  ASSERT_EQ(d.run(opcode::allocate_vpp, 1), status::ok);
+  d.clear_in();
+  abi::store32(d.in(), 0x20 + 4, 1'000);
+  abi::store32(d.in(), 0x20 + 12, 1u << 31);
+  EXPECT_EQ(d.run(opcode::set_vport_qos, 2 << 8 | 1), status::ok);
+  EXPECT_EQ(d.run(opcode::set_vport_qos, 3 << 8 | 1), status::bad_param);
 }
 
 }  // namespace rnic

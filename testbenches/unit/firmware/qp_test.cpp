@@ -277,6 +277,15 @@ TEST(Qp, NothingToDrainIsReportedAtOnce) {
   EXPECT_EQ(d.hw.events[0].type, 3);
 }
 
+TEST(Qp, DrainingIsReportedWhenAskedFor) {
+  fixture d;
+  ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  ASSERT_EQ(d.run(opcode::rts2sqd_qp, 0x20b), status::ok);
+  d.fw.serve();
+  EXPECT_TRUE(d.hw.events.empty());
+}
+
 TEST(Qp, GenerationBitsMustMatch) {
   fixture d;
   const std::uint32_t later = 0x20b | 1u << 18;
@@ -330,6 +339,45 @@ TEST(Qp, SpecialQps) {
   EXPECT_EQ(
       d.hw.reg(register_bus::cr_base::transport, transport::cr::responder_offset + transport::cr::special_qp_base),
       0x200u);
+}
+
+TEST(Qp, EachCompletionQueueIsLookedAt) {
+  fixture d;
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  d.put(q::send_cqn, 0x99, box::context);
+  EXPECT_EQ(d.run(opcode::rst2init_qp, 0x20b), status::bad_resource);
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  d.put(q::receive_cqn, 0x99, box::context);
+  EXPECT_EQ(d.run(opcode::rst2init_qp, 0x20b), status::bad_resource);
+}
+
+TEST(Qp, ResourcesOfAnEarlierOwnerAreForgotten) {
+  fixture d;
+  std::uint8_t old[16];
+  std::fill_n(old, 16, std::uint8_t{0xa5});
+  const std::uint64_t at = d.icm.rdmarc + (std::uint64_t{0x40} << (4 + 6));
+  ASSERT_TRUE(d.hw.icm_write(at, old, 16));
+  ASSERT_EQ(d.change(opcode::rst2init_qp, 0x40), status::ok);
+  std::uint8_t now[16];
+  ASSERT_TRUE(d.hw.icm_read(at, now, 16));
+  for (unsigned i = 0; i < 16; ++i) EXPECT_EQ(now[i], 0) << i;
+}
+
+TEST(Qp, VlanIndexIsInItsTable) {
+  fixture d;
+  ASSERT_EQ(d.change(opcode::rst2init_qp, 0x20b), status::ok);
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  d.put(abi::path::vlan_index, 128, box::context + q::primary_path);
+  EXPECT_EQ(d.run(opcode::init2rtr_qp, 0x20b), status::bad_param);
+  d.put(abi::path::vlan_index, 127, box::context + q::primary_path);
+  EXPECT_EQ(d.run(opcode::init2rtr_qp, 0x20b), status::ok);
+}
+
+TEST(Qp, OffsetIsInTheFirstPage) {
+  fixture d;
+  d.fill_eq(5);
+  d.put(abi::eqc::page_offset, 4096);
+  EXPECT_EQ(d.run(opcode::sw2hw_eq, 9), status::bad_param);
 }
 
 }  // namespace rnic

@@ -121,6 +121,49 @@ TEST(mpt, window_of_type_1_is_never_invalidated) {
   EXPECT_EQ(icm::check_target(entry, o), key_status::not_allowed);
 }
 
+/// A region of [0x1000, 0x1000 + `length`) of domain 7 with these flags beside those of a region.
+icm::mpt_entry region(std::uint32_t flags, std::uint64_t length) {
+  std::array<std::uint8_t, 64> b{};
+  abi::set(b.data(), mpt::flags, mpt::flag_mio | mpt::flag_region | flags);
+  abi::set(b.data(), mpt::owner, mpt::owner_hardware);
+  abi::set(b.data(), mpt::key, 0x123u);
+  abi::set(b.data(), mpt::pd_flags, 7u);
+  abi::set(b.data(), mpt::start, std::uint64_t{0x1000});
+  abi::set(b.data(), mpt::length, length);
+  abi::set(b.data(), mpt::entity_size, 12u);
+  return icm::decode_mpt(b.data());
+}
+
+TEST(mpt, a_window_writes_only_where_its_region_does) {
+  key_operation o;
+  o.what = kind::bind;
+  o.lkey = 0x00012300;
+  o.pd = 7;
+  o.start = 0x1000;
+  o.length = 0x200;
+  o.rights = icm::right_remote_write;
+  EXPECT_EQ(icm::check_bound_region(region(mpt::flag_bind, 0x1000), o), key_status::not_allowed);
+  EXPECT_EQ(icm::check_bound_region(region(mpt::flag_bind | icm::right_local_write, 0x1000), o), key_status::ok);
+  o.rights = icm::right_remote_read;
+  EXPECT_EQ(icm::check_bound_region(region(mpt::flag_bind, 0x1000), o), key_status::ok);
+}
+
+TEST(mpt, nothing_lies_exactly_at_the_end) {
+  const icm::mpt_entry e = region(icm::right_local_read, 0x1000);
+  icm::translate_request r;
+  r.pd = 7;
+  const auto at = [&](std::uint64_t va, std::uint32_t length) {
+    r.va = va;
+    r.length = length;
+    return icm::check_mpt(e, r, 0x00012300, false);
+  };
+  EXPECT_EQ(at(0x1fff, 1), icm::translate_status::ok);
+  EXPECT_EQ(at(0x2000, 0), icm::translate_status::ok) << "of no bytes";
+  EXPECT_EQ(at(0x2000, 1), icm::translate_status::out_of_range);
+  EXPECT_EQ(at(0x1fff, 2), icm::translate_status::out_of_range);
+  EXPECT_EQ(at(0x0fff, 1), icm::translate_status::out_of_range);
+}
+
 TEST(mpt, fast_registration) {
   const auto entry = icm::decode_mpt(fast_bytes(0x0100'0042, 9).data());
   key_operation o;

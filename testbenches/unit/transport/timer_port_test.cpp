@@ -307,4 +307,10 @@ TEST_P(crossing, a_start_behind_the_stop_has_its_own_time) {
 }
 INSTANTIATE_TEST_SUITE_P(timer_port, crossing, testing::Combine(testing::Bool(), testing::Values(-3, -2, -1, 0)));
 
+TEST(ack_timers, the_longest_code) {
+  bench b(1);
+  const transport::qp_runtime& r = b.start(1, 31);
+  EXPECT_EQ(r.timer.deadline, b.clock.cycles(4'096'000) << 31);
+}
+
 }  // namespace
