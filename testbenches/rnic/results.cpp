@@ -229,9 +229,11 @@ void check_writable(const common_options& options, const std::string& file) {
 }
 
 /// Beside the file that it takes the place of, which stays as it is until this one is whole; not of what is no file
-/// (a pipe, /dev/stdout).
+/// (a pipe), or is open already (/dev/stdout).
 static std::string part_of(const std::string& file) {
   std::error_code none;
+  for (const char* begin : {"/dev/", "/proc/"})
+    if (file.rfind(begin, 0) == 0) return {};
   const std::filesystem::path target = bench::link_target(file);
   return std::filesystem::is_regular_file(target, none) || !std::filesystem::exists(target, none)
              ? target.string() + fmt::format(".{}.part", getpid())
@@ -246,8 +248,13 @@ void write_json(const std::string& file, const nlohmann::json& results) {
   out << std::setw(2) << results << '\n';  // in pieces: the text of a long replay is larger than the results in memory
   const bool is_whole = static_cast<bool>(out.flush());
   out.close();
-  std::error_code failed;
-  if (beside && is_whole) std::filesystem::rename(part, bench::link_target(file), failed);
+  std::error_code failed, ignored;
+  if (beside && is_whole) {
+    const std::filesystem::path target = bench::link_target(file);
+    if (const auto old = std::filesystem::status(target, ignored); std::filesystem::exists(old))
+      std::filesystem::permissions(part, old.permissions(), ignored);
+    std::filesystem::rename(part, target, failed);
+  }
   if (beside && (!is_whole || failed)) std::filesystem::remove(part);
   if (!is_whole || failed) throw usage_error(file + ": writing failed");
 }

@@ -204,6 +204,28 @@ def check_names(program, complain):
                     complain("--json into a pipe is something else")
             if running.wait(60) != 0:
                 complain("--json into a pipe: exit status %d" % running.returncode)
+        # A reference stays until the new one is whole; what is written has its rights, and nothing lies beside it.
+        kept = os.path.join(folder, "kept.json")
+        with open(kept, "w", encoding="utf-8") as f:
+            f.write("{}")
+        os.chmod(kept, 0o600)
+        limited = ["sh", "-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "sh", program] + short + ["--json", kept, "--overwrite"]
+        done = subprocess.run(limited, capture_output=True, text=True, timeout=60)
+        with open(kept, encoding="utf-8") as f:
+            if done.returncode != 2 or f.read() != "{}":
+                complain("a full disk: exit status %d, and the reference is gone" % done.returncode)
+        subprocess.run([program] + short + ["--json", kept, "--overwrite"], check=True, capture_output=True, timeout=60)
+        with open(kept, encoding="utf-8") as f:
+            if json.load(f)["command"] != "latency" or os.stat(kept).st_mode & 0o777 != 0o600:
+                complain("--overwrite: %o" % os.stat(kept).st_mode)
+        if any(".part" in name for name in os.listdir(folder)):
+            complain("parts are left: %s" % os.listdir(folder))
+        both = os.path.join(folder, "both.txt")
+        with open(both, "w", encoding="utf-8") as f:
+            subprocess.run([program] + short + ["--json", "/dev/stdout", "--overwrite"], stdout=f, check=True, timeout=60)
+        with open(both, encoding="utf-8") as f:
+            if '"command": "latency"' not in f.read():
+                complain("--json /dev/stdout into a file is lost")
     for command in short, ["parameters"], ["show-gids"], ["devices"], ["--help"], ["latency", "--help"], ["--version"]:
         with open("/dev/full", "w") as full:
             done = subprocess.run([program] + command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
