@@ -53,6 +53,7 @@ const std::vector<resource>& known_resources() {
         {"adapter.port.egress_frames", way::more, 512},
         {"adapter.requester.gather_depth", way::more, 64},
         {"adapter.responder.read_gathers", way::more, 64}}},
+      {"egress buffer", {{"adapter.port.egress_frames", way::more, 512}}},
       {"contexts",
        {{"adapter.requester.contexts.entries", way::doubled}, {"adapter.responder.contexts.entries", way::doubled}}},
       {"contexts of other kinds",
