@@ -52,7 +52,12 @@ double held_part(const share& s, const char* by) {
 
 run_facts::run_facts(hosts::pair_if& system, const utilisation& before, const utilisation& after,
                      const offered_load& load)
-    : system_(system), before_(before), after_(after), load_(load), shares_(shares_between(before, after)) {
+    : system_(system),
+      before_(before),
+      after_(after),
+      load_(load),
+      measured_(shares_between(before, after)),
+      shares_(measured_) {
   drop([](const share& s) { return begins_with(s.name, processing_units); });  // by what they wait for
   for (unsigned side = 0; side < 2; ++side) {
     know_units(side);
@@ -113,9 +118,9 @@ void run_facts::drop_elastic(unsigned side) {
 }
 
 double run_facts::held(const char* engine, unsigned i, const char* by) const {
-  const auto at = std::find_if(shares_.begin(), shares_.end(),
+  const auto at = std::find_if(measured_.begin(), measured_.end(),
                                [&](const share& s) { return s.name == std::string(engine) + " of " + adapter(i); });
-  return at == shares_.end() ? 0 : held_part(*at, by);
+  return at == measured_.end() ? 0 : held_part(*at, by);
 }
 
 double run_facts::waits(const char* engine, unsigned i, const char* by) const {

@@ -130,7 +130,7 @@ class run_facts {
   const utilisation& after_;
   offered_load load_;
   std::array<unit_facts, 2> units_;
-  std::vector<share> shares_;
+  std::vector<share> measured_, shares_;  // all; those that may limit
   std::string polling_, still_;
 };
 

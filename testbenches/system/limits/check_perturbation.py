@@ -164,10 +164,6 @@ def scenarios():
     add("--sizes 65536 --qps 16 --depth 2 --verb send --transport xrc --messages 400 --set host.uncore_khz=20000" + cx5,
         "memory writes of host b")
     add("--sizes 128 --qps 4 --depth 16 --verb write_imm --messages 6000 --set host.uncore_khz=20000", "memory writes of host b")
-    # Places for two frames of a source, each of which is in the port for 63 ns.
-    small = " --verb write --transport uc --qps 24 --inline 128 --bidirectional --messages 24000 --set adapter.port.egress_frames=2"
-    add("--sizes 64 --depth 2 --set driver.post_send_ns=5" + small + cx5, "egress buffer of adapter a")
-    add("--sizes 100 --depth 16 --set driver.post_send_ns=5" + small + cx5, "egress buffer of adapter a")
     # Small packets, of which more payload would have to be asked for at once.
     add("--sizes 8192 --qps 7 --depth 16 --mtu 256 --set driver.poll_ns=400" + cx5, "payload reads of adapter a")
     # Sixteen engines that wait for the host.
@@ -268,6 +264,10 @@ def scenarios():
             % (qps, rate), "rate limit")
     # Pauses: the peer cannot put away what comes.
     add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
+    # Places for two frames of a source, each of which is in the port for 63 ns.
+    small = " --verb write --transport uc --qps 24 --inline 128 --bidirectional --messages 24000 --set adapter.port.egress_frames=2"
+    add("--sizes 64 --depth 2 --set driver.post_send_ns=5" + small + cx5, "egress buffer of adapter a")
+    add("--sizes 100 --depth 16 --set driver.post_send_ns=5" + small + cx5, "egress buffer of adapter a")
     return s
 
 
