@@ -385,7 +385,7 @@ class limit_finder : private run_facts {
       if (engine >= saturated_group && units(i).service >= saturated_group)
         return "requester send engine of " + adapter(i) + " and " + units(i).name;
       if (engine >= saturated_group) return "requester send engine of " + adapter(i);
-      const std::string frames = of_egress(saturated);
+      std::string frames = of_egress(saturated);
       if (!frames.empty()) return frames;
       const double payload = held("gather leave", i, "payload");
       if ((room >= mostly && payload >= mostly) ||
