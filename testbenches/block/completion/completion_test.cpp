@@ -57,11 +57,8 @@ void laps(std::uint32_t bytes, unsigned log_cq) {
   EXPECT_EQ(b.count(cr::count_cqe), 5 * size + 3);
   EXPECT_EQ(b.count(cr::count_cq_overflow), 0u);
 }
-
 TEST(completion, owner_bits_over_laps_of_32_bytes) { laps(32, 3); }
-
 TEST(completion, owner_bits_over_laps_of_64_bytes) { laps(64, 3); }
-
 TEST(completion, owner_bits_over_several_pages) { laps(64, 7); }
 
 TEST(completion, steady_state_is_one_write_each) {
@@ -104,7 +101,6 @@ std::string overflow_writes(bool always) {
     return seen;
   });
 }
-
 TEST(completion, the_event_of_a_loss_does_not_wait_for_the_next_entry) {
   const std::string seen = overflow_writes(false);
   EXPECT_GT(seen.size(), 30u);
@@ -416,7 +412,6 @@ std::uint64_t digest(bool always) {
   if (b.count(cr::count_cqe) < 60 || b.count(cr::count_eqe) < 3) throw std::runtime_error("not much happened");
   return h;
 }
-
 TEST(completion, sleeping_is_invisible) {
   EXPECT_EQ(rnic::bench::in_child([] { return digest(false); }), rnic::bench::in_child([] { return digest(true); }));
 }

@@ -196,11 +196,8 @@ void check_interval(cnp_scope scope, unsigned same_of, const std::vector<std::ui
 }
 
 TEST(cnp_sender, interval_by_queue_pair) { check_interval(cnp_scope::qp, 0, {0, 2, 4}); }
-
 TEST(cnp_sender, interval_by_peer) { check_interval(cnp_scope::address, 1, {0, 2, 4}); }
-
 TEST(cnp_sender, interval_by_port) { check_interval(cnp_scope::port, 2, {0, 2, 4}); }
-
 TEST(cnp_sender, other_queue_pairs_have_intervals_of_their_own) { check_interval(cnp_scope::qp, 1, {0, 1, 2, 4}); }
 
 TEST(cnp_sender, reset_forgets_what_waits_and_when_the_last_went) {

@@ -123,11 +123,8 @@ void expect_reassembly(std::uint32_t bytes) {
   for (const auto& seen : b.down.packets) EXPECT_LE(seen.packet->length, bytes);
   EXPECT_GE(b.down.packets.size(), 8000 / bytes);
 }
-
 TEST(pcie_dma, completions_of_64_are_put_together) { expect_reassembly(64); }
-
 TEST(pcie_dma, completions_of_128_are_put_together) { expect_reassembly(128); }
-
 TEST(pcie_dma, completions_of_256_are_put_together) { expect_reassembly(256); }
 
 double write_bandwidth(std::uint32_t length) {
@@ -156,13 +153,9 @@ void expect_bandwidth(std::uint32_t length, double gbps) {
   std::printf("DMA write %u B: %.2f Gb/s, measured %.2f\n", length, got, gbps);
   EXPECT_NEAR(got, gbps, 0.05 * gbps);
 }
-
 TEST(pcie_c01, dma_write_128) { expect_bandwidth(128, 42.41); }
-
 TEST(pcie_c01, dma_write_256) { expect_bandwidth(256, 50.55); }
-
 TEST(pcie_c01, dma_write_512) { expect_bandwidth(512, 54.45); }
-
 TEST(pcie_c01, dma_write_2048) { expect_bandwidth(2048, 54.45); }
 
 double read_latency_ns(bench& b, std::uint64_t address, std::uint32_t length) {
@@ -612,7 +605,6 @@ std::string record_in_child(bool always_tick, std::uint64_t shuffle, std::uint32
 }
 
 TEST(pcie_law, sleeping_is_invisible) { EXPECT_EQ(record_in_child(false, 0), record_in_child(true, 0)); }
-
 TEST(pcie_law, order_of_blocks_is_nothing) { EXPECT_EQ(record_in_child(false, 0), record_in_child(false, 77)); }
 
 /// Packets that are reckoned ahead go when they would have gone one by one: with few credits and with many.
@@ -633,11 +625,8 @@ void expect_laws(std::uint32_t core_khz) {
   EXPECT_EQ(text, record_in_child(true, 78, core_khz));
   EXPECT_NE(text, record_in_child(false, 0));
 }
-
 TEST(pcie_law, a_slow_core_keeps_them) { expect_laws(125'000); }
-
 TEST(pcie_law, a_core_of_250_mhz_keeps_them) { expect_laws(250'000); }
-
 TEST(pcie_law, a_core_with_edges_of_the_host_keeps_them) { expect_laws(1'000'000); }
 
 TEST(pcie_dma, a_completion_that_counts_other_bytes_is_unexpected) {

@@ -468,9 +468,7 @@ void expect_waiting_writes_once(bool always_tick) {
   ASSERT_EQ(b.doorbell.got.size(), 8u);
   for (const sim::span_id id : ids) EXPECT_EQ(b.spans[id].count(), 4u);  // post, store path, link, mmio write
 }
-
 TEST(pcie_bar, writes_that_wait_for_a_full_channel_are_counted_and_marked_once) { expect_waiting_writes_once(false); }
-
 TEST(pcie_bar, ticked_always_they_are_counted_and_marked_once) { expect_waiting_writes_once(true); }
 
 // The channel takes four. The fifth is here at 50'126'810, seen at edge 21'405, and waits to now, 22'631; what is taken

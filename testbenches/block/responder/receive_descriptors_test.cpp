@@ -136,15 +136,21 @@ TEST(receive_descriptors, next_ones_of_an_own_queue_are_read_ahead) {
   for (unsigned i = 1; i != 8; ++i) EXPECT_EQ(k.found[i].first - k.found[i - 1].first, 41u) << i;
 }
 
+/// The shared queue's context in host memory.
+template <class F>
+void change_srq(bench& t, F change) {
+  icm::srq_context s;
+  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
+  change(s);
+  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+}
+
 /// Four entries, of which three are taken; the limit is two. Events when software has posted `more` before the third.
 std::size_t limit_events(unsigned more) {
   bench t;
   responder_flow& f = t.open();
   t.share(*f.ctx);
-  icm::srq_context s;
-  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
-  s.limit = 2;
-  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  change_srq(t, [](icm::srq_context& s) { s.limit = 2; });
   for (unsigned i = 0; i != 4; ++i) t.post(i, 0x100, 64, true);
   taker k{t, *f.ctx};
   k.most = 3;
@@ -166,10 +172,7 @@ TEST(receive_descriptors, the_limit_is_told_once_until_it_is_set_again) {
   bench t;
   responder_flow& f = t.open();
   t.share(*f.ctx);
-  icm::srq_context s;
-  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
-  s.limit = 3;
-  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  change_srq(t, [](icm::srq_context& s) { s.limit = 3; });
   for (unsigned i = 0; i != 4; ++i) t.post(i, 0x100, 64, true);
   taker k{t, *f.ctx};
   k.most = 4;
@@ -185,10 +188,7 @@ result in_domain(std::uint16_t queue, std::uint16_t qp) {
   bench t;
   responder_flow& f = t.open();
   t.share(*f.ctx);
-  icm::srq_context s;
-  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
-  s.xrcd = queue;
-  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  change_srq(t, [queue](icm::srq_context& s) { s.xrcd = queue; });
   f.ctx->type = icm::service::xrc;
   f.ctx->qkey = qp;
   result found = result::pending;

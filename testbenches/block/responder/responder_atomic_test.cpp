@@ -126,9 +126,7 @@ sim::cycle_t cycles_of_two(unsigned locks, std::uint64_t distance) {
 constexpr sim::cycle_t one_operation = 130 + 26;  // memory's answer, the lock's time
 
 TEST(responder_atomic, one_lock_serialises_all) { EXPECT_GE(cycles_of_two(1, 64), 7 * one_operation); }
-
 TEST(responder_atomic, many_locks_serialise_one_word) { EXPECT_GE(cycles_of_two(4096, 0), 7 * one_operation); }
-
 TEST(responder_atomic, many_locks_leave_other_words_alone) { EXPECT_LE(cycles_of_two(4096, 64), 4 * one_operation); }
 
 TEST(responder_atomic, order_in_a_queue_pair_needs_no_lock) {

@@ -120,10 +120,10 @@ class comparison {
       if (reference != other) d.is = difference::verdict::beyond;
       return d;
     }
-    if (reference.is_number_integer() && other.is_number_integer() && reference != other && allowed(d.field) == 0)
+    d.allowed = allowed(name);
+    if (reference.is_number_integer() && other.is_number_integer() && reference != other && d.allowed == 0)
       d.is = difference::verdict::beyond;  // a double has no room for all of their digits
     const double a = reference.get<double>(), b = other.get<double>();
-    d.allowed = allowed(name);
     d.percent = a == b ? 0 : a == 0 ? std::copysign(HUGE_VAL, b) : 100 * (b - a) / std::abs(a);
     // Of numbers that are equal but for their last digit in text.
     constexpr double rounding = 1e-9;
