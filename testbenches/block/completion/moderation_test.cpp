@@ -29,9 +29,13 @@ struct bench final : time_of_a_bench, sim::clocked_block {
     sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
   }
   void tick() override {
+    if (starts_last) serve();
     for (const auto& [number, period_us] : wanted) started.push_back(table.start(false, number, period_us));
     if (!wanted.empty()) begun = now();
     wanted.clear();
+    if (!starts_last) serve();
+  }
+  void serve() {
     if (table.none()) return;
     table.serve([this](const moderation::period& p) {
       if (refusals != 0) {
@@ -49,6 +53,7 @@ struct bench final : time_of_a_bench, sim::clocked_block {
   std::vector<bool> started;
   sim::cycle_t begun = 0;
   unsigned refusals = 0;
+  bool starts_last = false;  ///< behind serve(): nothing but the start itself asks for the tick in which it ends
   std::vector<std::pair<std::uint32_t, sim::cycle_t>> taken;  // CQ, cycles after the start
 };
 using results = std::vector<std::pair<std::uint32_t, sim::cycle_t>>;
@@ -58,6 +63,13 @@ TEST(Moderation, PeriodEndsAtTheFirstEdgeAtOrAfterItsDeadline) {
   b.run({{7, 1}, {8, 3}});  // 333.3 and 1000 cycles of 3 ns
   EXPECT_EQ(b.taken, (results{{7, 334}, {8, 1000}}));
   EXPECT_TRUE(b.table.none());
+}
+
+TEST(Moderation, AStartAloneWakesTheBlockWhenItEnds) {
+  bench b(4);
+  b.starts_last = true;
+  b.run({{7, 1}});
+  EXPECT_EQ(b.taken, (results{{7, 334}}));
 }
 
 TEST(Moderation, FullTableSaysNoButNotToAQueueThatIsInIt) {

@@ -217,6 +217,26 @@ TEST(FlowTable, AWriteWaitsForTheLookUpThatIsUnderWay) {
   EXPECT_EQ(r.a.answers[1].members, qpns{0x41});
 }
 
+/// Who takes the table out of use does not ask for the end of the look-up, which a write would then wait for without
+/// end.
+TEST(FlowTable, NothingWaitsForALookUpOfATableThatIsNotUsedAnyMore) {
+  rig r(256, 1);
+  r.a.table.cr_write(cr::enable, 1);
+  r.put(99, 7, 9, 0x40);
+  r.ask({7});
+  r.run(50);
+  r.a.table.cr_write(cr::enable, 0);
+  r.put(0, 7, 1, 0x41);
+  EXPECT_EQ(r.a.table.cr_read(cr::rule_busy), 0u);
+  r.a.table.cr_write(cr::enable, 1);
+  EXPECT_EQ(r.a.table.cr_read(cr::enable), 1u) << "a write that waits would keep all others out";
+  r.a.asking = false;
+  r.ask({7});
+  r.run(200);
+  ASSERT_EQ(r.a.answers.size(), 1u);
+  EXPECT_EQ(r.a.answers[0].members, qpns{0x41});
+}
+
 /// One rule takes another's place again and again, at either side of where the look-ups are: each look-up sees one of
 /// them, never both and never none.
 TEST(FlowTable, ReplacedUnderLookUpsNothingIsTorn) {

@@ -321,7 +321,22 @@ TEST(pcie_functions, are_held_after_their_reset) {
   b.store(1, 0x0, data, 4);  // its channel is heard
   b.run_ns(1000);
   EXPECT_EQ(b.command.got.size(), 1u);
+  const auto raise = [&b] {  // vector 1 as far as the function's own driver is concerned
+    const std::uint32_t words[] = {0xfee00000, 0, 0x123, 0};
+    for (unsigned i = 0; i < 4; ++i) b.store(1, 0x2000 + 16 + 4 * i, &words[i], 4);
+    b.config_write(0x9e, 0x8000, 2, 1);
+    b.run_ns(1000);
+    b.interrupts.raise(1, 1);
+    b.run_ns(3000);
+  };
+  raise();
+  EXPECT_TRUE(b.log.got.empty());
+  EXPECT_EQ(b.load(1, 0x3000), 0u) << "it does not pend either";
+  EXPECT_EQ(b.stats.value("pcie.dma.interrupts_dropped"), 1u);
   b.endpoint.cr_write(pcie::cr::release_function, 1);
+  raise();
+  ASSERT_EQ(b.log.got.size(), 1u);
+  EXPECT_EQ(b.log.got[0].data, 0x123u);
   try_both();
   EXPECT_EQ(own.pointer[0], 0x77);
   EXPECT_EQ(b.doorbell.got.size(), 1u);

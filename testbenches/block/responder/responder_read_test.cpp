@@ -256,6 +256,20 @@ TEST(responder_read, refusals_wait_for_what_goes_before_them_again) {
   msns_never_fall(b);
 }
 
+/// The PSN of a NAK acknowledges all that is before it (IBA 9.7.5.2.4): an acknowledgement that waits behind a READ
+/// goes with it, not in front of it.
+TEST(responder_read, a_nak_takes_the_acknowledgement_that_waits_with_it) {
+  bench b;
+  fill(b, 4096);
+  b.read(100, data_va, 4096);
+  b.write(operation::write_only, 104, bench::pattern(8), data_va, 8);
+  b.write(operation::write_only, 106, bench::pattern(8), data_va, 8);  // 105 is lost
+  b.run(8000);
+  EXPECT_EQ(psns_from(b, 0), (std::vector<std::uint32_t>{100, 101, 102, 103, 105}));
+  EXPECT_EQ(b.s.answers.back()->aeth.syndrome, 0x60);
+  msns_never_fall(b);
+}
+
 /// A requester may ask for a part of a request's responses only: the others stay owed.
 TEST(responder_read, repetition_of_a_part_leaves_the_rest) {
   bench b;

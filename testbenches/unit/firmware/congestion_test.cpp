@@ -136,6 +136,11 @@ TEST(CongestionControl, EndsWithTheDevice) {
   ASSERT_EQ(d.run(opcode::congestion_ctrl, port_2_priority_3, set), status::ok);
   ASSERT_EQ(d.run(opcode::close_hca), status::ok);
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::takes_cnms, 1), 0u);
+  d.fill_init_hca();
+  ASSERT_EQ(d.run(opcode::init_hca), status::ok);
+  fill(d, true);
+  ASSERT_EQ(d.run(opcode::congestion_ctrl, port_2_priority_3, set), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::takes_cnms, 1), 1u) << "as the first one of its port";
 }
 
 }  // namespace

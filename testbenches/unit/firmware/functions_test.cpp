@@ -296,5 +296,48 @@ TEST(VirtualFunctions, ProtectionDomainsAreTheFunctions) {
   EXPECT_EQ(d.hw.reg(cr_base::scheduler, scheduler::cr::owner), scheduler::uar_of(2, qp.uar));
 }
 
+TEST(VirtualFunctions, WhatWasSaidBeforeAResetIsVoid) {
+  shared_card d;
+  ASSERT_EQ(d.run(opcode::arm_comm_channel), status::ok);
+  d.word(cr::channel_written) = 1u << 1;
+  EXPECT_TRUE(d.fw.serve());
+  d.word(cr::channel_written) = 1u << 2;
+  EXPECT_FALSE(d.fw.serve()) << "not armed";
+  d.word(cr::channel_written) = 0;
+  d.word(cr::channel_function_resets) = 1u << 2;
+  EXPECT_TRUE(d.fw.serve());
+  d.word(cr::channel_function_resets) = 0;
+  ASSERT_EQ(d.run(opcode::inform_flr_done, 2), status::ok);
+  ASSERT_EQ(d.run(opcode::arm_comm_channel), status::ok);
+  EXPECT_FALSE(d.fw.serve());
+}
+
+TEST(VirtualFunctions, SharedReceiveQueuesAreTheirFunctions) {
+  shared_card d;
+  namespace f = abi::srqc;
+  for (const std::uint32_t function : {1u, 2u}) {
+    d.fill_eq(6);
+    ASSERT_EQ(d.in_name_of(function, opcode::sw2hw_eq, 0), status::ok);
+    d.fill_cq(0, 4);
+    ASSERT_EQ(d.in_name_of(function, opcode::sw2hw_cq, 210 + function), status::ok);
+  }
+  const auto b = d.make_buffer(64 * 32);
+  d.clear_in();
+  d.put(f::log_size, 6);
+  d.put(f::srqn, 0x50);
+  d.put(f::log_stride, 1);
+  d.put(f::db_record, 0x800002000);
+  abi::store_mtt(d.in(), f::mtt_high, f::mtt_low, b.mtt);
+  ASSERT_EQ(d.in_name_of(2, opcode::sw2hw_srq, 0x50), status::ok);
+  const auto with_srq = [&](std::uint32_t function) {
+    d.fill_qp(icm::service::rc, 0x240, 210 + function);
+    d.put(abi::qpc::srq_valid, 1, abi::qp_mailbox::context);
+    d.put(abi::qpc::srqn, 0x50, abi::qp_mailbox::context);
+    return d.in_name_of(function, opcode::rst2init_qp, 0x240);
+  };
+  EXPECT_EQ(with_srq(1), status::bad_resource);
+  EXPECT_EQ(with_srq(2), status::ok);
+}
+
 }  // namespace
 }  // namespace rnic

@@ -254,6 +254,8 @@ TEST(VirtualPorts, RatesGoToTheRegistersOfTheRequester) {
   d.clear_in();
   abi::store32(d.in(), 4, 129);
   EXPECT_EQ(d.run(opcode::allocate_vpp, 1), status::exceed_lim);
+  abi::store32(d.in(), 4, 128);
+  EXPECT_EQ(d.run(opcode::allocate_vpp, 1), status::ok) << "all of them";
   abi::store32(d.in(), 4, 4);
   ASSERT_EQ(d.run(opcode::allocate_vpp, 1), status::ok);
   ASSERT_EQ(d.run(opcode::allocate_vpp, 1, 1), status::ok);

@@ -307,6 +307,9 @@ TEST(Qp, BadContextsAreRefused) {
   d.put(q::srqn_word, 1u << 24 | 0x40, box::context);
   EXPECT_EQ(d.run(opcode::rst2init_qp, 0x20b), status::bad_resource);
   EXPECT_EQ(d.change(opcode::rst2init_qp, 0x20000), status::icm_error) << "context not mapped";
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::scheduler, scheduler::cr::qp_select), 0x20000u);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::scheduler, scheduler::cr::owner), scheduler::no_owner)
+      << "nobody's doorbells count when its transition fails late";
   ASSERT_EQ(d.change(opcode::rst2init_qp, 0x20b), status::ok);
   d.fill_qp(icm::service::rc, 0x20b, 0x80);
   d.put(abi::path::gid_index, 200, box::context + q::primary_path);
@@ -378,6 +381,15 @@ TEST(Qp, OffsetIsInTheFirstPage) {
   d.fill_eq(5);
   d.put(abi::eqc::page_offset, 4096);
   EXPECT_EQ(d.run(opcode::sw2hw_eq, 9), status::bad_param);
+}
+
+TEST(Qp, PagesUpToTheLargestOfItsField) {
+  fixture d;
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  d.put(q::log_page, 20, box::context);
+  EXPECT_EQ(d.run(opcode::rst2init_qp, 0x20b), status::bad_param);
+  d.put(q::log_page, 19, box::context);
+  EXPECT_EQ(d.run(opcode::rst2init_qp, 0x20b), status::ok);
 }
 
 }  // namespace rnic

@@ -247,4 +247,42 @@ TEST(Mtt, WriteMttPutsEntriesIntoIcm) {
   EXPECT_EQ(d.run(opcode::write_mtt, 2), status::bad_index);
 }
 
+TEST(Cq, QueryTellsHowItIsArmed) {
+  driver_model d;
+  d.bring_up();
+  d.fill_cq(8, 4);
+  ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80), status::ok);
+  const std::uint32_t states[] = {abi::cqc::state_fired, abi::cqc::state_armed_solicited, abi::cqc::state_armed};
+  for (unsigned arm = 0; arm < 3; ++arm) {
+    auto c = d.hardware_context<icm::cq_context>(d.icm.cqc + 0x80 * 128);
+    c.arm = static_cast<decltype(c.arm)>(arm);
+    ASSERT_TRUE(d.hw.icm_write(d.icm.cqc + 0x80 * 128, &c, sizeof c));
+    ASSERT_EQ(d.run(opcode::query_cq, 0x80), status::ok);
+    EXPECT_EQ(d.got(abi::cqc::state), states[arm]) << arm;
+  }
+}
+
+TEST(Srq, ThatIsSoftwaresHasNoLimit) {
+  driver_model d;
+  d.bring_up();
+  EXPECT_EQ(d.run_immediate(opcode::arm_srq, 5, 0x40), status::bad_res_state);
+  EXPECT_EQ(d.hardware_context<icm::srq_context>(d.icm.srqc + 0x40 * 128).limit, 0);
+}
+
+/// A bound window that is taken back is taken off its region as well.
+TEST(Mpt, AWindowOnARegionIsTakenOffIt) {
+  driver_model d;
+  d.bring_up();
+  d.fill_mpt(0x123, false);
+  d.put(abi::mpt::flags, abi::mpt::owner_software << 28);
+  ASSERT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::ok);
+  std::uint8_t entry[abi::mpt::bytes];
+  ASSERT_TRUE(d.hw.icm_read(d.icm.dmpt + 0x123 * 64, entry, sizeof entry));
+  abi::set(entry, abi::mpt::lkey, 0x12400);
+  ASSERT_TRUE(d.hw.icm_write(d.icm.dmpt + 0x123 * 64, entry, sizeof entry));
+  ASSERT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_release_window);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_index), 0x123u);
+}
+
 }  // namespace rnic

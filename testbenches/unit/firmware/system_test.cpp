@@ -115,6 +115,23 @@ TEST(System, QueryPortFollowsTheLink) {
   ASSERT_EQ(d.run(opcode::close_port, 2), status::ok);
   ASSERT_EQ(d.hw.events.size(), 2u);
   EXPECT_EQ(d.hw.events[1].subtype, 1);
+  ASSERT_EQ(d.run(opcode::init_port, 2), status::ok);
+  EXPECT_TRUE(d.fw.serve());
+  ASSERT_EQ(d.hw.events.size(), 3u) << "the link is there again";
+  EXPECT_EQ(d.hw.events[2].subtype, 4);
+}
+
+TEST(System, EachPortHasAGuid) {
+  firmware::firmware_config c;
+  c.port_guid = {0x0123456789abcdef, 0xfedcba9876543210};
+  driver_model d(c);
+  d.bring_up();
+  namespace f = abi::mod_stat_cfg_mailbox;
+  for (const std::uint32_t port : {1u, 2u}) {
+    ASSERT_EQ(d.run(opcode::mod_stat_cfg, port << 8, 2), status::ok);
+    EXPECT_EQ(d.got(f::port_guid_high), c.port_guid[port - 1] >> 32);
+    EXPECT_EQ(d.got(f::port_guid_low), c.port_guid[port - 1] & 0xffffffff);
+  }
 }
 
 TEST(System, ServeTakesAndCompletesPolledAndEventCommands) {
@@ -228,6 +245,25 @@ TEST(Icm, ContextsAreClearedWhereverTheirChunkBegins) {
   EXPECT_EQ(d.hardware_context<icm::requester_context>(d.icm.qpc + 256).qpn, 0u);
 }
 
+TEST(Icm, ContextsOfEventQueuesAreCleared) {
+  driver_model d;
+  d.bring_up();
+  d.fill_map(1, 0, d.icm.eqc);
+  const std::uint64_t pages = abi::load64(d.in(), abi::map_entry::bus_address.offset) & ~std::uint64_t{0xfff};
+  std::fill_n(d.hw.host(pages), 0x1000, std::uint8_t{0xff});
+  ASSERT_EQ(d.run(opcode::map_icm, 1), status::ok);
+  EXPECT_EQ(d.hardware_context<icm::eq_context>(d.icm.eqc + 3 * 64).valid, 0);
+}
+
+TEST(Icm, ChunksAreOfAGibibyteAtMost) {
+  driver_model d;
+  d.clear_in();
+  d.put(abi::map_entry::bus_address, std::uint64_t{1} << 40 | 19);
+  EXPECT_EQ(d.run(opcode::map_fa, 1), status::bad_param);
+  d.put(abi::map_entry::bus_address, std::uint64_t{1} << 40 | 18);
+  EXPECT_EQ(d.run(opcode::map_fa, 1), status::ok);
+}
+
 TEST(Ports, GidTableKeepsTypeAndLeavesUnchangedEntriesAlone) {
   driver_model d;
   d.bring_up();
@@ -315,6 +351,17 @@ TEST(Multicast, EntriesNeverWrittenAreEmpty) {
   EXPECT_EQ(abi::load32(d.out(), 0x24), 0x40000123u);
   d.put(abi::mcg::member_count, 249);
   EXPECT_EQ(d.run(opcode::write_mcg, index), status::bad_param);
+}
+
+TEST(Multicast, TheLastEntryIsOneAsWell) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  d.put(abi::mcg::member_count, 2);
+  EXPECT_EQ(d.run(opcode::write_mcg, 1u << 13), status::bad_index);
+  ASSERT_EQ(d.run(opcode::write_mcg, (1u << 13) - 1), status::ok);
+  ASSERT_EQ(d.run(opcode::read_mcg, (1u << 13) - 1), status::ok);
+  EXPECT_EQ(abi::load32(d.out(), 4), 2u);
 }
 
 /// Entries of 1024 bytes, as the kernel's driver makes them.
@@ -470,6 +517,10 @@ TEST(PortMap, GoesToTheRegisters) {
   EXPECT_EQ(d.run(opcode::virt_port_map, 0, 0), status::bad_op) << "there is nothing to ask for";
   EXPECT_EQ(d.run(opcode::close_hca), status::ok);
   expect(t::port_map_identity);
+  d.fill_init_hca();
+  ASSERT_EQ(d.run(opcode::init_hca), status::ok);
+  ASSERT_EQ(d.run(opcode::config_dev, 0, 1), status::ok);
+  EXPECT_EQ(d.got(c::roce_flags), 0u) << "and so is what CONFIG_DEV has said of arrivals";
 }
 
 TEST(Mads, NodeAndPort) {
@@ -494,6 +545,23 @@ TEST(Mads, NodeAndPort) {
   ASSERT_EQ(mad(d, 0xff60), status::ok);
   EXPECT_EQ(abi::load16(d.out(), 4), 0x1c) << "unknown attribute";
   EXPECT_EQ(mad(d, 0x11, 3), status::bad_param);
+}
+
+/// 128 keys, 32 in a block.
+TEST(Mads, PartitionKeysAreFourBlocks) {
+  driver_model d;
+  d.bring_up();
+  for (const std::uint32_t block : {0u, 3u, 4u}) {
+    d.clear_in();
+    d.put(abi::mad::base_version, 1);
+    d.put(abi::mad::management_class, 1);
+    d.put(abi::mad::method, 1);
+    d.put(abi::mad::attribute, abi::mad::pkey_table);
+    d.put(abi::mad::modifier, block);
+    ASSERT_EQ(d.run(opcode::mad_ifc, 1, 3), status::ok);
+    EXPECT_EQ(abi::load16(d.out(), 4), block == 4 ? 0x1c : 0) << block;
+    EXPECT_EQ(abi::load16(d.out(), 64), block == 0 ? 0xffff : 0) << block;
+  }
 }
 
 }  // namespace rnic
