@@ -165,6 +165,13 @@ def check_results(e):
     e.expect(found["value"] == seeded[0]["all"]["latency"]["mean"], "another seed is explained: %s" % found["value"])
     given = e.json_of("run", file, "--ttl", "9", "--traffic-class", "96")[0]
     e.expect(given.get("ttl") == "9" and given.get("traffic_class") == ["96"], "paths that are given are not in the result")
+    by_class = e.write(star("[parameters]", "switch.priority = 'dscp'", "switch.buffer.flow_control = 'pfc'",
+                            "switch.buffer.bytes = 200000").replace('"h1"', '["h1", "h2"]'))
+    usual = e.json_of("run", by_class)[0]["all"]["rate_mpps"]
+    given, path = e.json_of("run", by_class, "--traffic-class", "96")
+    e.expect(given["all"]["rate_mpps"] != usual, "the class of traffic changes nothing")
+    found = e.json_of("explain", path)[0]
+    e.expect(found["value"] == given["all"]["rate_mpps"], "another class is explained: %s" % found["value"])
     result["all"]["rate_mpps"] *= 2
     e.refuse(e.write(json.dumps(result), "other.json"), ["other.json", "cannot be repeated", "all.rate_mpps"])
     result["file"] = "[topology]\nknd = 3\n"
