@@ -80,6 +80,7 @@ MEMORIES = {
     "translation mpt memory": "adapter.translation.mpt_write_ports",
     "translation mtt reads": "adapter.translation.mtt_read_ports",
 }
+OTHER_MEMORIES = "other memories"
 # Beginnings of the names of what does nothing but let a frame's bytes pass.
 DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
@@ -98,7 +99,7 @@ def relaxations(named):
     """(resource, settings): the named memory by itself, and in each case all other memories together."""
     known = list(RELAXED.items())
     known += [(m, {ports: 2}) for m, ports in MEMORIES.items() if named.startswith(m)]
-    return known + [("other memories", {ports: 2 for m, ports in MEMORIES.items() if not named.startswith(m)})]
+    return known + [(OTHER_MEMORIES, {ports: 2 for m, ports in MEMORIES.items() if not named.startswith(m)})]
 
 
 class Refused(Exception):
