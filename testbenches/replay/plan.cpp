@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "model/wire/ethernet.h"
 #include "model/wire/icrc.h"
@@ -202,7 +203,7 @@ plan make_plan(const std::string& capture, const std::string& hold, const readin
     gids.insert(p.connections[i].held_gid);
   }
   make_counters(p, asked.atomics);
-  find_contradictions(p, asked.writes);
+  find_contradictions(p, std::move(asked.writes));
   make_regions(p, asked.accesses);
   chain_numbers(p);
   p.held_gids.assign(gids.begin(), gids.end());

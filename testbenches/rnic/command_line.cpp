@@ -12,6 +12,7 @@
 #include "model/sim/check.h"
 #include "model/version/version.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/named_files.h"
 #include "testbenches/rnic/option_groups.h"
 #include "tlm/capture.h"
@@ -66,6 +67,12 @@ void refuse_without_capture(const CLI::App& command) {
     if (is_given(name)) throw usage_error(name + std::string(": there is no --pcap"));
 }
 
+/// The tables of a result that goes to standard output would be in the middle of it.
+void make_way_for_json(const CLI::App& command) {
+  const CLI::Option* option = command.get_option_no_throw("--json");
+  if (option != nullptr && option->count() != 0 && is_standard_output(option->results().back())) keep_output_for_json();
+}
+
 }  // namespace
 
 command_line::command_line(std::string where)
@@ -87,7 +94,8 @@ command_line::command_line(std::string where)
   add_fabric(*this);
   add_serve(*this);
   add_inspections(*this);
-  CLI::App& parameters = add("parameters", "Every parameter with its value, unit, range and source");
+  CLI::App& parameters = add(
+      "parameters", "Every parameter with its value, unit and source; one beyond its range is refused with the range");
   auto& options = keep(common_options{});
   add_common(parameters, options);
   on(parameters, [&options] { return run_parameters(options); });
@@ -127,6 +135,7 @@ int command_line::execute(const std::vector<std::string>& arguments) {
       refuse_two_functions(*c.app);
       refuse_empty_files(*c.app);
       refuse_without_capture(*c.app);
+      make_way_for_json(*c.app);
       return c.run();
     }
     throw usage_error("a subcommand is required: " + names());

@@ -10,6 +10,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/inspect/inspect.h"
 #include "testbenches/rnic/inspect/inspected_host.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 

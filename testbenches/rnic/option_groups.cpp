@@ -86,7 +86,10 @@ void add_common(CLI::App& command, common_options& o) {
       .add_option("--ttl", o.ttl,
                   "The same of tc/PORT/ttl: hop limit of all RC queue pairs, 0 to 255; -1: none is forced")
       ->type_name("N");
-  command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
+  command
+      .add_option("--json", o.json_file,
+                  "Write the results as JSON; -: to standard output, and the tables to standard error")
+      ->type_name("FILE");
   command
       .add_option(
           "--pcap", o.pcap_file,

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <map>
 #include <numeric>
 #include <set>
@@ -18,6 +17,7 @@
 
 #include "model/version/version.h"
 #include "testbenches/bench/link_target.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/named_files.h"
 
 namespace rnic::program {
@@ -219,6 +219,7 @@ nlohmann::json standstills_json(const std::vector<std::pair<std::string, double>
 void check_writable(const common_options& options, const std::string& file) {
   if (file.empty()) return;
   name_result(file);
+  if (is_standard_output(file)) return;
   const bool is_there = std::filesystem::exists(file);
   if (!options.overwrite && is_there) throw usage_error(file + ": exists already; give another name or --overwrite");
   if (std::filesystem::is_fifo(file)) return;  // to open it is to begin: who reads would find its end
@@ -226,37 +227,6 @@ void check_writable(const common_options& options, const std::string& file) {
   if (!probe) throw usage_error(file + ": cannot be written");
   probe.close();
   if (!is_there) std::filesystem::remove(bench::link_target(file));
-}
-
-/// Beside the file that it takes the place of, which stays as it is until this one is whole; not of what is no file
-/// (a pipe), or is open already (/dev/stdout).
-static std::string part_of(const std::string& file) {
-  std::error_code none;
-  for (const char* begin : {"/dev/", "/proc/"})
-    if (file.rfind(begin, 0) == 0) return {};
-  const std::filesystem::path target = bench::link_target(file);
-  return std::filesystem::is_regular_file(target, none) || !std::filesystem::exists(target, none)
-             ? target.string() + fmt::format(".{}.part", getpid())
-             : std::string();
-}
-
-void write_json(const std::string& file, const nlohmann::json& results) {
-  const std::string part = part_of(file);
-  std::ofstream out(part.empty() ? file : part);
-  if (!part.empty() && !out) out.open(file);  // a folder that takes no new file
-  const bool beside = !part.empty() && std::filesystem::exists(part);
-  out << std::setw(2) << results << '\n';  // in pieces: the text of a long replay is larger than the results in memory
-  const bool is_whole = static_cast<bool>(out.flush());
-  out.close();
-  std::error_code failed, ignored;
-  if (beside && is_whole) {
-    const std::filesystem::path target = bench::link_target(file);
-    if (const auto old = std::filesystem::status(target, ignored); std::filesystem::exists(old))
-      std::filesystem::permissions(part, old.permissions(), ignored);
-    std::filesystem::rename(part, target, failed);
-  }
-  if (beside && (!is_whole || failed)) std::filesystem::remove(part);
-  if (!is_whole || failed) throw usage_error(file + ": writing failed");
 }
 
 nlohmann::json run_header(const char* command, const common_options& options) {

@@ -58,7 +58,6 @@ nlohmann::json standstills_json(const std::vector<std::pair<std::string, double>
 
 /// Refuses, before a long run, to write over a file of the user's (usage_error).
 void check_writable(const common_options& options, const std::string& file);
-void write_json(const std::string& file, const nlohmann::json& results);
 /// What every result has: command, version, profile, seed, parameters that differ from the profile's.
 nlohmann::json run_header(const char* command, const common_options& options);
 

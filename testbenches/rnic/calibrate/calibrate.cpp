@@ -12,6 +12,7 @@
 
 #include "testbenches/bench/child.h"
 #include "testbenches/rnic/calibrate/calibration.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 

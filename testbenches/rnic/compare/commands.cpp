@@ -28,7 +28,10 @@ void add_compare(command_line& line) {
       ->take_all();
   command.add_option("--junit", o.junit_file, "Write a report that CI services read, a case for each field")
       ->type_name("FILE");
-  command.add_option("--json", o.json_file, "Write what differs as JSON")->type_name("FILE");
+  command
+      .add_option("--json", o.json_file,
+                  "Write what differs as JSON; -: to standard output, and the tables to standard error")
+      ->type_name("FILE");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
   line.on(command, [&o] { return run_compare(o); });
 }

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "testbenches/rnic/compare/result_fields.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/whole_file.h"
 
 namespace rnic::program {
 
@@ -174,8 +176,7 @@ std::string as_xml(const std::string& text) {
 }
 
 /// As test runners of CI services read it: a case for each field.
-void write_junit(const compare_options& o, const std::vector<difference>& all, std::size_t faults) {
-  std::ofstream out(o.junit_file);
+void write_junit(std::ostream& out, const compare_options& o, const std::vector<difference>& all, std::size_t faults) {
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       << fmt::format("<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\">\n",
                      as_xml("rnic compare " + o.reference + " " + o.other), all.size(), faults);
@@ -189,7 +190,6 @@ void write_junit(const compare_options& o, const std::vector<difference>& all, s
                          as_xml(o.other));
   }
   out << "</testsuite>\n";
-  if (!out.flush()) throw usage_error(o.junit_file + ": writing failed");
 }
 
 }  // namespace
@@ -225,7 +225,7 @@ int run_compare(const compare_options& o) {
                              {"compared", all.size()},
                              {"faults", faults},
                              {"differences", differing}});
-  if (!o.junit_file.empty()) write_junit(o, all, faults);
+  if (!o.junit_file.empty()) write_whole(o.junit_file, [&](std::ostream& out) { write_junit(out, o, all, faults); });
   return faults == 0 ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@
 
 #include "testbenches/bench/child.h"
 #include "testbenches/bench/dma_bench.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 

@@ -28,7 +28,10 @@ void add_explain(command_line& line) {
   command.add_option("--jobs", o.jobs, "Runs at a time, 0: one for each processor")
       ->check(CLI::Range(0u, 1024u))
       ->capture_default_str();
-  command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
+  command
+      .add_option("--json", o.json_file,
+                  "Write the results as JSON; -: to standard output, and the tables to standard error")
+      ->type_name("FILE");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
   command.add_flag("--quiet", o.quiet, "No progress");
   line.on(command, [&o] { return run_explain(o); });

@@ -17,6 +17,7 @@
 #include "testbenches/rnic/explain/metric.h"
 #include "testbenches/rnic/explain/resources.h"
 #include "testbenches/rnic/explain/steps.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/results.h"
 

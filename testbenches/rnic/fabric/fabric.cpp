@@ -17,6 +17,7 @@
 #include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/trace/run_watch.h"

@@ -13,6 +13,7 @@
 #include "testbenches/rnic/inspect/commands.h"
 #include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/inspect/interfaces.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {

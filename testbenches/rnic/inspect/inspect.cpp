@@ -19,6 +19,7 @@
 #include "testbenches/bench/usage_error.h"
 #include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/inspect/interfaces.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 

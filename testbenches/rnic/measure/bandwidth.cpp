@@ -12,6 +12,7 @@
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/explain/resources.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"

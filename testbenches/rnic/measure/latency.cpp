@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host_driver/workloads/link_end.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"

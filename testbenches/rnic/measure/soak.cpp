@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"

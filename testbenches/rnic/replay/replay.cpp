@@ -9,6 +9,7 @@
 #include "testbenches/replay/compare.h"
 #include "testbenches/replay/plan.h"
 #include "testbenches/replay/run.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/replay/replay_report.h"
 #include "testbenches/rnic/results.h"

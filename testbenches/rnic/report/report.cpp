@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <ostream>
 #include <utility>
 
 #include "model/sim/check.h"
@@ -14,6 +14,7 @@
 #include "testbenches/rnic/report/collect.h"
 #include "testbenches/rnic/report/page.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/whole_file.h"
 
 namespace rnic::program {
 
@@ -107,12 +108,12 @@ int run_report(const report_options& o) {
     throw usage_error(fmt::format("{}: no results of --json or --trace", fmt::join(o.places, ", ")));
   const std::size_t number = found.results.size();
   const nlohmann::json content = content_of(std::move(found), o);
-  std::ofstream out(o.output);
-  for (const std::string_view piece : page_before_data()) out << piece;
-  // Text in ASCII, with U+FFFD for bytes that are no UTF-8: names of files may be anything.
-  out << json_in_script(content.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
-  for (const std::string_view piece : page_behind_data()) out << piece;
-  if (!out.flush()) throw usage_error(o.output + ": writing failed");
+  write_whole(o.output, [&content](std::ostream& out) {
+    for (const std::string_view piece : page_before_data()) out << piece;
+    // Text in ASCII, with U+FFFD for bytes that are no UTF-8: names of files may be anything.
+    out << json_in_script(content.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    for (const std::string_view piece : page_behind_data()) out << piece;
+  });
   fmt::print("{}: {} result{}\n", o.output, number, number == 1 ? "" : "s");
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/fabric/network_results.h"
 #include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/run/experiment_file.h"

@@ -15,6 +15,7 @@
 #include <systemc>
 
 #include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/serve/serve_links.h"

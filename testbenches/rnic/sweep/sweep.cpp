@@ -18,6 +18,7 @@
 #include "model/version/version.h"
 #include "testbenches/rnic/children.h"
 #include "testbenches/rnic/compare/result_fields.h"
+#include "testbenches/rnic/json_output.h"
 #include "testbenches/rnic/options.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/run/experiment_file.h"
