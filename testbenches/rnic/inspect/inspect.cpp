@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,19 @@ void put_text(const std::filesystem::path& at, std::string text) {
   put_file(at, text);
 }
 
+/// Prints what the tool of that name prints, and its lines as JSON.
+int show(const inspect_options& o, const char* command, const std::string& text) {
+  fmt::print("{}", text);
+  if (o.common.json_file.empty()) return 0;
+  nlohmann::json lines = nlohmann::json::array();
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  nlohmann::json result = run_header(command, o.common);
+  result["lines"] = lines;
+  write_json(o.common.json_file, result);
+  return 0;
+}
+
 }  // namespace
 
 /// As the script of the vendor's distribution prints it.
@@ -180,16 +194,17 @@ int run_show_gids(const inspect_options& o) {
 
 /// ibv_devices.
 int run_devices(const inspect_options& o) {
+  check_writable(o.common, o.common.json_file);
   std::string text = fmt::format("    {:<16}\t   node GUID\n    {:<16}\t----------------\n", "device", "------");
   inspect(o, [&](hosts::two_nodes& system, device& d) {
     text += fmt::format("    {:<16}\t{:016x}\n", device_name(system), __builtin_bswap64(attributes_of(d).node_guid));
   });
-  fmt::print("{}", text);
-  return 0;
+  return show(o, "devices", text);
 }
 
 /// ibv_devinfo without -v.
 int run_devinfo(const inspect_options& o) {
+  check_writable(o.common, o.common.json_file);
   std::string text;
   inspect(o, [&](hosts::two_nodes& system, device& d) {
     const ibv_device_attr a = attributes_of(d);
@@ -223,11 +238,11 @@ int run_devinfo(const inspect_options& o) {
       line(3, "link_layer", "Ethernet");
     }
   });
-  fmt::print("{}\n", text);
-  return 0;
+  return show(o, "devinfo", text + "\n");
 }
 
 int run_ibstat(const inspect_options& o) {
+  check_writable(o.common, o.common.json_file);
   std::string text;
   inspect(o, [&](hosts::two_nodes& system, device& d) {
     const ibv_device_attr a = attributes_of(d);
@@ -253,18 +268,17 @@ int run_ibstat(const inspect_options& o) {
       text += "\t\tLink layer: Ethernet\n";
     }
   });
-  fmt::print("{}", text);
-  return 0;
+  return show(o, "ibstat", text);
 }
 
 int run_ibdev2netdev(const inspect_options& o) {
+  check_writable(o.common, o.common.json_file);
   std::string text;
   inspect(o, [&](hosts::two_nodes& system, device& d) {
     for (unsigned port = 1; port <= d.num_ports(); ++port)
       text += fmt::format("{} port {} <===> {}\n", device_name(system), port, port_interface(d, port).text());
   });
-  fmt::print("{}", text);
-  return 0;
+  return show(o, "ibdev2netdev", text);
 }
 
 /// The device's directory below class/infiniband, and that of rdma_cm below kernel/config.

@@ -12,7 +12,11 @@ COMMANDS = [
     ["bandwidth", "--sizes", "64,4096", "--messages", "200"],
     ["soak", "--messages", "100", "--qps", "2"],
     ["dma", "--test", "lat_rd", "--sizes", "64", "--count", "100"],
+    ["devices"],
     ["devinfo"],
+    ["ibstat"],
+    ["ibdev2netdev"],
+    ["show-gids"],
     ["calibrate", "--only", "C04"],
 ]
 
